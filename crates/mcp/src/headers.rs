@@ -1,0 +1,1 @@
+//! HTTP headers of the modern era that repeat parts of a message.

@@ -1,0 +1,114 @@
+//! What the engine and the carriers of its messages have to say to each other.
+//!
+//! A [`Link`] carries whole JSON-RPC messages and knows nothing of their meaning; whatever arrives goes straight into the
+//! engine's [`Inbox`], called by the task that read it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use ::http::{HeaderName, HeaderValue};
+
+use crate::error::Closed;
+use crate::target::Era;
+
+pub(crate) mod event_stream;
+pub(crate) mod http;
+pub(crate) mod sse;
+
+/// Takes what a link received. Links hold it weakly: a connection nobody holds any more ends.
+pub(crate) trait Inbox: Send + Sync {
+    /// One JSON-RPC message, or a batch of them. `origin`: our request on whose response stream it came (HTTP only).
+    fn message(&self, text: &[u8], origin: Option<u64>);
+    /// This request will get no answer. Harmless for a request that has one already.
+    fn failed(&self, id: u64, error: TransportError);
+    /// A message too large to keep: its first and last bytes, in which its id may be found (stdio).
+    fn oversize(&self, head: &[u8], tail: &[u8]);
+    /// Something between the messages that is none.
+    fn noise(&self, text: &str);
+    fn stderr(&self, line: &str);
+    /// A remark for people who look for a fault.
+    fn note(&self, text: String);
+    /// The carrier is gone: every waiter fails. Called once.
+    fn closed(&self, closed: Closed);
+}
+
+/// One message on its way out.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub kind: OutKind,
+    /// The whole JSON message, without a line end.
+    pub text: Bytes,
+    /// HTTP headers of this message beyond those every message has: `MCP-Protocol-Version` and `Mcp-*` of the modern era.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// An `initialize`: it is sent without session id and version header, and its response brings the new session.
+    pub opens_session: bool,
+    /// Modern responses have no session and are never resumed.
+    pub era: Era,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutKind {
+    Request(u64),
+    Notification,
+    Response,
+}
+
+/// Carries messages to one server.
+pub(crate) trait Link: Send + Sync {
+    /// Enqueues in call order and returns at once. What becomes of a request is told through the inbox; a notification or
+    /// response that cannot be delivered is worth a note.
+    fn send(&self, out: Outgoing);
+    /// As `send`, but waits until the message is delivered (HTTP: the status arrived).
+    fn deliver(&self, out: Outgoing) -> BoxFuture<'static, Result<(), TransportError>>;
+    /// The request has been given up. HTTP: drops its response stream. stdio: nothing.
+    fn cancel(&self, id: u64);
+    /// A legacy handshake is through: from now on the version header is sent (HTTP), and the standalone stream of the session is opened.
+    /// Returns when the head of that stream arrived, or after one second.
+    fn established(&self, protocol_version: String) -> BoxFuture<'static, ()>;
+    /// Ends the carrier and returns when nothing of it is left. May be called again.
+    fn close(&self) -> BoxFuture<'static, ()>;
+    fn pid(&self) -> Option<u32> {
+        None
+    }
+}
+
+/// Bounds a link keeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkLimits {
+    pub max_message_bytes: usize,
+    /// How long the child of a stdio link may take to end by itself, and again after SIGTERM.
+    pub stop_grace: Duration,
+}
+
+/// Why a link could not bring an answer.
+#[derive(Clone, Debug)]
+pub(crate) enum TransportError {
+    /// An HTTP status other than 2xx. The body (at most 64 KiB) may hold a JSON-RPC error: the engine looks.
+    Status {
+        status: u16,
+        content_type: Option<String>,
+        body: String,
+        /// The values of `WWW-Authenticate`.
+        challenges: Vec<String>,
+    },
+    /// 404 or 410 to a message that carried a session id.
+    SessionGone,
+    /// A redirect that is not followed: its target without query.
+    Redirect(String),
+    /// DNS, TCP, TLS.
+    Connect(String),
+    /// The response ended before the answer.
+    StreamEnded,
+    TooLarge {
+        limit: usize,
+    },
+    /// 2xx, but neither JSON nor an event stream, or nothing at all.
+    BadMedia {
+        status: u16,
+        content_type: Option<String>,
+        body: String,
+    },
+    /// The link is closed.
+    Closed,
+}

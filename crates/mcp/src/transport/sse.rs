@@ -1,0 +1,1 @@
+//! HTTP+SSE, the remote transport of 2024-11-05.

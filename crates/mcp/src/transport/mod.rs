@@ -20,6 +20,8 @@ pub(crate) mod sse;
 pub(crate) trait Inbox: Send + Sync {
     /// One JSON-RPC message, or a batch of them. `origin`: our request on whose response stream it came (HTTP only).
     fn message(&self, text: &[u8], origin: Option<u64>);
+    /// Whether this request still has no answer: a link resumes or reports a lost response stream only then.
+    fn waits_for(&self, id: u64) -> bool;
     /// This request will get no answer. Harmless for a request that has one already.
     fn failed(&self, id: u64, error: TransportError);
     /// A message too large to keep: its first and last bytes, in which its id may be found (stdio).
@@ -63,9 +65,12 @@ pub(crate) trait Link: Send + Sync {
     fn deliver(&self, out: Outgoing) -> BoxFuture<'static, Result<(), TransportError>>;
     /// The request has been given up. HTTP: drops its response stream. stdio: nothing.
     fn cancel(&self, id: u64);
-    /// A legacy handshake is through: from now on the version header is sent (HTTP), and the standalone stream of the session is opened.
-    /// Returns when the head of that stream arrived, or after one second.
-    fn established(&self, protocol_version: String) -> BoxFuture<'static, ()>;
+    /// The version a legacy handshake settled on: from the next message on, `notifications/initialized`, HTTP names it in
+    /// a header where that version wants it.
+    fn negotiated(&self, protocol_version: &str);
+    /// Opens the standalone stream of a legacy session (streamable HTTP; nothing elsewhere), after `notifications/initialized`
+    /// was delivered. Returns when the head of that stream arrived, or after one second. Called again after a new handshake.
+    fn listen(&self) -> BoxFuture<'static, ()>;
     /// Ends the carrier and returns when nothing of it is left. May be called again.
     fn close(&self) -> BoxFuture<'static, ()>;
     fn pid(&self) -> Option<u32> {
@@ -103,12 +108,14 @@ pub(crate) enum TransportError {
     TooLarge {
         limit: usize,
     },
-    /// 2xx, but neither JSON nor an event stream, or nothing at all.
+    /// 2xx, but neither JSON nor an event stream, or nothing at all, or JSON without the answer.
     BadMedia {
         status: u16,
         content_type: Option<String>,
         body: String,
     },
+    /// The server broke a rule of the transport itself.
+    Protocol(String),
     /// The link is closed.
     Closed,
 }

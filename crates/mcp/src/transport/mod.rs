@@ -20,12 +20,21 @@ pub(crate) mod sse;
 pub(crate) trait Inbox: Send + Sync {
     /// One JSON-RPC message, or a batch of them. `origin`: our request on whose response stream it came (HTTP only).
     fn message(&self, text: &[u8], origin: Option<u64>);
+    /// The same for a big text whose buffer the link can give away.
+    fn big_message(&self, text: Vec<u8>, origin: Option<u64>) {
+        self.message(&text, origin);
+    }
     /// Whether this request still has no answer: a link resumes or reports a lost response stream only then.
     fn waits_for(&self, id: u64) -> bool;
     /// This request will get no answer. Harmless for a request that has one already.
     fn failed(&self, id: u64, error: TransportError);
-    /// A message too large to keep: its first and last bytes, in which its id may be found (stdio).
-    fn oversize(&self, head: &[u8], tail: &[u8]);
+    /// Whether this request still waits for its answer: a stream whose request has been answered is neither resumed nor missed.
+    fn is_waiting(&self, id: u64) -> bool;
+    /// A message too large to keep (stdio): its first bytes, and its last ones once they are known. The engine looks in them for
+    /// the id of the request to fail, and says whether it found one.
+    fn oversize(&self, head: &[u8], tail: Option<&[u8]>) -> bool;
+    /// A line that will not end: whoever waits on this carrier waits in vain (stdio).
+    fn stuck(&self);
     /// Something between the messages that is none.
     fn noise(&self, text: &str);
     fn stderr(&self, line: &str);
@@ -116,6 +125,8 @@ pub(crate) enum TransportError {
     },
     /// The server broke a rule of the transport itself.
     Protocol(String),
+    /// The peer does not take what is already queued for it.
+    Overloaded,
     /// The link is closed.
     Closed,
 }

@@ -96,9 +96,10 @@ pub(crate) struct LinkLimits {
 }
 
 /// Why a link could not bring an answer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum TransportError {
     /// An HTTP status other than 2xx. The body (at most 64 KiB) may hold a JSON-RPC error: the engine looks.
+    #[error("HTTP status {status}")]
     Status {
         status: u16,
         content_type: Option<String>,
@@ -106,27 +107,33 @@ pub(crate) enum TransportError {
         /// The values of `WWW-Authenticate`.
         challenges: Vec<String>,
     },
-    /// 404 or 410 to a message that carried a session id.
+    /// 404 or 410 to a message that carried a session id, or a 400 that says that it does not know the session.
+    #[error("the server has ended the session")]
     SessionGone,
     /// A redirect that is not followed: its target without query.
+    #[error("the server redirects to {0}")]
     Redirect(String),
     /// DNS, TCP, TLS.
+    #[error("the server cannot be reached: {0}")]
     Connect(String),
     /// The response ended before the answer.
+    #[error("the stream ended before the answer")]
     StreamEnded,
-    TooLarge {
-        limit: usize,
-    },
+    #[error("the message is larger than {limit} bytes")]
+    TooLarge { limit: usize },
     /// 2xx, but neither JSON nor an event stream, or nothing at all, or JSON without the answer.
+    #[error("HTTP status {status} without an answer")]
     BadMedia {
         status: u16,
         content_type: Option<String>,
         body: String,
     },
     /// The server broke a rule of the transport itself.
+    #[error("{0}")]
     Protocol(String),
     /// The peer does not take what is already queued for it.
+    #[error("too many messages are waiting for this server")]
     Overloaded,
-    /// The link is closed.
+    #[error("the connection is closed")]
     Closed,
 }

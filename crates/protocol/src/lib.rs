@@ -1,1 +1,53 @@
-//! Filled by its own change.
+//! Everything that passes between a host and Pillion: types, the method table, error codes, the schema.
+//!
+//! Data only: no IO, no tasks, no clock.
+//! Params are closed (an unknown member is an error), results and notifications are open (a reader ignores what it does not know).
+
+mod method;
+
+mod initialize;
+mod status;
+
+mod config;
+mod consent;
+mod entry;
+mod find;
+
+mod auth;
+
+mod catalog;
+mod model;
+mod prompt;
+
+mod question;
+
+mod notification;
+
+mod error;
+
+mod bounded;
+mod raw;
+mod word;
+
+pub mod openrpc;
+pub mod schema;
+
+pub use auth::*;
+pub use bounded::{
+    CallId, Cursor, Dir, NewName, Pointer, QuestionId, Revision, ServerName, Session, Time, Token, Uri,
+};
+pub use catalog::*;
+pub use config::*;
+pub use consent::*;
+pub use entry::*;
+pub use error::{Error, ErrorData, ErrorKind, McpFault};
+pub use find::*;
+pub use initialize::*;
+pub use method::{Method, MethodSpec, Tier, methods};
+pub use model::*;
+pub use notification::*;
+pub use prompt::*;
+pub use question::*;
+pub use raw::{Json, Raw};
+pub use schema::generated_files;
+pub use status::*;

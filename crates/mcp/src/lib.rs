@@ -13,8 +13,10 @@ pub mod target;
 mod transport;
 
 pub use error::{CallError, CloseReason, Closed, ConnectError, SpawnFailure};
+pub use headers::ToolHeaders;
 pub use host::{CallTag, ConnectionHost, Event, InputKind, InputReply, InputRequest, ListKind, LogLevel};
 pub use target::{
     ClientCapabilities, Elicitation, Era, Flavour, HttpTarget, Options, ProtocolChoice, StdioTarget, Target,
     TokenSource, Transport,
 };
+pub use transport::http::{ClientOptions, client, is_reserved_header};

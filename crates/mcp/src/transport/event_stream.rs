@@ -20,8 +20,8 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub(crate) enum Item {
     /// A complete event. Events without data are not messages and are not reported.
     Event { kind: Kind, data: Bytes },
-    /// The current event has just grown over the limit; the rest of it is thrown away.
-    TooLarge,
+    /// The current event has just grown over the limit: its first bytes. The rest of it is thrown away.
+    TooLarge { head: Vec<u8> },
     /// The event over the limit has ended. These are the first and the last bytes of its lines.
     Skipped { head: Vec<u8>, tail: Vec<u8> },
 }
@@ -113,6 +113,13 @@ impl EventStream {
             }
         }
         None
+    }
+
+    /// A new connection takes up the stream: what the old one left unfinished is discarded.
+    pub fn restart(&mut self) {
+        let last_id = std::mem::take(&mut self.last_id);
+        let retry = self.retry;
+        *self = EventStream { last_id, retry, ..EventStream::new(self.limit) };
     }
 
     /// The id to resume after: that of the last complete event, unless a server took it back.
@@ -269,8 +276,9 @@ impl EventStream {
         oversize.add(&std::mem::take(&mut self.data));
         oversize.add(&std::mem::take(&mut self.line));
         oversize.add(piece);
+        let head = oversize.head.clone();
         self.oversize = Some(oversize);
-        Item::TooLarge
+        Item::TooLarge { head }
     }
 }
 
@@ -419,7 +427,7 @@ mod tests {
             let pieces: Vec<&[u8]> = text.as_bytes().chunks(size).collect();
             let (items, stream) = read(&pieces);
             let [
-                Item::TooLarge,
+                Item::TooLarge { .. },
                 Item::Skipped { head, tail },
                 Item::Event { data, .. },
             ] = items.as_slice()
@@ -439,7 +447,7 @@ mod tests {
         let text = "data: 0123456789\n".repeat(LIMIT / 10) + "\n";
         let (items, _) = read(&[text.as_bytes()]);
         assert!(
-            matches!(items.as_slice(), [Item::TooLarge, Item::Skipped { .. }]),
+            matches!(items.as_slice(), [Item::TooLarge { .. }, Item::Skipped { .. }]),
             "{items:?}"
         );
     }

@@ -1,0 +1,48 @@
+//! The HTTP client that all connections of a process share.
+
+use std::time::Duration;
+
+use reqwest::redirect::Policy;
+
+/// A lost peer is noticed on a stream that is silent for hours.
+const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// What the client of this process shall be like.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    /// Named in `User-Agent`.
+    pub version: String,
+    pub connect_timeout: Duration,
+}
+
+impl Default for ClientOptions {
+    fn default() -> ClientOptions {
+        ClientOptions {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            connect_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// One pool of connections, the proxies of the environment (`NO_PROXY` included), the certificates of the system.
+/// It follows no redirect by itself: whoever sends a request decides which ones are harmless.
+pub fn client(options: &ClientOptions) -> reqwest::Client {
+    // The second one to install a provider is told so; both would be the same.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = || {
+        reqwest::Client::builder()
+            .user_agent(format!("Pillion/{}", options.version))
+            .connect_timeout(options.connect_timeout)
+            .tcp_keepalive(TCP_KEEPALIVE)
+            .redirect(Policy::none())
+            .referer(false)
+    };
+    builder().build().unwrap_or_else(|error| {
+        // A bare container has no certificates at all. Servers on this machine are reached without.
+        tracing::warn!("no certificates of certification authorities were found, https will fail: {error}");
+        builder()
+            .tls_certs_only([])
+            .build()
+            .expect("a client without certificates has nothing to load")
+    })
+}

@@ -37,6 +37,7 @@ pub struct McpAuth {
     #[schemars(with = "Option<Text<1, 8192>>")]
     pub redirect: Option<String>,
 }
+crate::word::debug_name_only!(McpAuth);
 
 words! {
     /// What to do about a login.

@@ -6,19 +6,27 @@
 mod method;
 
 mod initialize;
+mod lsp;
+
+mod diagnose;
+mod fault;
+mod log;
 mod status;
 
 mod config;
 mod consent;
 mod entry;
+mod exchange;
 mod find;
 
 mod auth;
 
+mod call;
 mod catalog;
 mod model;
 mod prompt;
 
+mod answer;
 mod question;
 
 mod notification;
@@ -32,17 +40,24 @@ mod word;
 pub mod openrpc;
 pub mod schema;
 
+pub use answer::*;
 pub use auth::*;
 pub use bounded::{
     CallId, Cursor, Dir, NewName, Pointer, QuestionId, Revision, ServerName, Session, Time, Token, Uri,
 };
+pub use call::*;
 pub use catalog::*;
 pub use config::*;
 pub use consent::*;
+pub use diagnose::*;
 pub use entry::*;
 pub use error::{Error, ErrorData, ErrorKind, McpFault};
+pub use exchange::*;
+pub use fault::*;
 pub use find::*;
 pub use initialize::*;
+pub use log::*;
+pub use lsp::*;
 pub use method::{Method, MethodSpec, Tier, methods};
 pub use model::*;
 pub use notification::*;

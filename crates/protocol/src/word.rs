@@ -197,3 +197,16 @@ macro_rules! union_schema {
     };
 }
 pub(crate) use union_schema;
+
+/// A `Debug` that shows the name only, for params whose texts may hold secrets.
+macro_rules! debug_name_only {
+    ($name:ident) => {
+        /// The name only: the texts may hold secrets.
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        }
+    };
+}
+pub(crate) use debug_name_only;

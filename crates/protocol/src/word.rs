@@ -32,12 +32,12 @@ impl Transform for Tag {
         let object = schema.ensure_object();
         let mut properties = serde_json::Map::new();
         properties.insert(member.into(), json!({ "type": "string", "const": word }));
-        if let Some(serde_json::Value::Object(rest)) = object.remove("properties") {
+        if let Some(serde_json::Value::Object(rest)) = object.shift_remove("properties") {
             properties.extend(rest);
         }
         object.insert("properties".into(), properties.into());
         let mut required = vec![json!(member)];
-        if let Some(serde_json::Value::Array(rest)) = object.remove("required") {
+        if let Some(serde_json::Value::Array(rest)) = object.shift_remove("required") {
             required.extend(rest);
         }
         object.insert("required".into(), required.into());

@@ -1,1 +1,47 @@
-fn main() {}
+//! Chores of the repository: `cargo xtask <chore>`.
+
+mod bench;
+mod codegen;
+mod conformance;
+mod editors;
+mod host;
+mod install;
+mod processes;
+mod servers;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Chores of the repository")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Writes what is made from the types: the schema
+    Codegen(codegen::Arguments),
+    /// Runs the MCP conformance suite against the binary
+    Conformance(conformance::Arguments),
+    /// The client that the conformance suite starts
+    #[command(hide = true)]
+    ConformanceDriver { url: String },
+    /// Drives real MCP servers from npm and PyPI through the binary
+    Servers(servers::Arguments),
+    /// Drives the editor clients in real editors against the binary
+    Editors(editors::Arguments),
+    /// Measures the binary beside a bare pipe and a sidecar that does nothing
+    Bench(bench::Arguments),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().chore {
+        Chore::Codegen(arguments) => codegen::run(&arguments),
+        Chore::Conformance(arguments) => conformance::run(&arguments),
+        Chore::ConformanceDriver { url } => conformance::drive(&url),
+        Chore::Servers(arguments) => servers::run(&arguments),
+        Chore::Editors(arguments) => editors::run(&arguments),
+        Chore::Bench(arguments) => bench::run(&arguments),
+    }
+}

@@ -1,0 +1,156 @@
+//! The client the suite starts: a host that spawns `pillion serve`, adds the suite's server and uses all it offers.
+//!
+//! It does the same in every scenario. Only the calls differ where the suite's context spells them out.
+//! Questions are accepted with empty content, so that it is the sidecar that fills in the defaults.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Map, Value, json};
+
+use crate::host::{self, Host, Setup};
+
+/// The binary to drive.
+pub const BINARY: &str = "PILLION_CONFORMANCE_BINARY";
+/// The folder of this run.
+pub const RUN: &str = "PILLION_CONFORMANCE_RUN";
+/// The file in that folder in which the driver says how it ended.
+pub const REPORT: &str = "client.txt";
+pub const SUCCESS: &str = "ok";
+
+const SERVER: &str = "target";
+
+pub fn drive(url: &str) -> Result<()> {
+    let run = PathBuf::from(std::env::var_os(RUN).context("started by `cargo xtask conformance` only")?);
+    let outcome = play(url, run.join("home"));
+    let report = match &outcome {
+        Ok(()) => SUCCESS.to_owned(),
+        Err(error) => format!("{error:#}"),
+    };
+    std::fs::write(run.join(REPORT), report)?;
+    outcome
+}
+
+fn play(url: &str, home: PathBuf) -> Result<()> {
+    let binary = PathBuf::from(std::env::var_os(BINARY).context(BINARY)?);
+    host::write_servers(&home, json!({ SERVER: { "url": url } }))?;
+    let setup = Setup {
+        binary: &binary,
+        home: &home,
+        environment: Vec::new(),
+    };
+    let mut host = Host::open(&setup)?;
+    let target = json!({ "directory": home, "server": SERVER });
+    let started = host.request("mcp.start", target.clone())?;
+    ensure!(
+        started["server"]["state"] == "ready",
+        "the server did not start: {started}"
+    );
+
+    let tools = list(&mut host, "mcp.tools.list", &target)?;
+    let resources = list(&mut host, "mcp.resources.list", &target)?;
+    let prompts = list(&mut host, "mcp.prompts.list", &target)?;
+    for (name, arguments) in calls(&tools)? {
+        let params = with(&target, json!({ "name": name, "arguments": arguments }));
+        let answer = host.request("mcp.tool.call", params)?;
+        ensure!(
+            answer["result"]["isError"] != true,
+            "tool {name} failed: {answer}"
+        );
+    }
+    for resource in resources.iter().filter(|item| item["type"] == "resource") {
+        host.request(
+            "mcp.resource.read",
+            with(&target, json!({ "uri": resource["uri"] })),
+        )?;
+    }
+    for prompt in &prompts {
+        let required = prompt["arguments"].as_array().into_iter().flatten();
+        let required = required.filter(|argument| argument["required"] == true);
+        let arguments: Map<String, Value> = required
+            .filter_map(|argument| Some((argument["name"].as_str()?.to_owned(), json!("text"))))
+            .collect();
+        host.request(
+            "mcp.prompt.get",
+            with(&target, json!({ "name": prompt["name"], "args": arguments })),
+        )?;
+    }
+    let status = host.request("mcp.status", target)?;
+    ensure!(
+        status["servers"][0]["state"] == "ready",
+        "the server is not ready at the end: {status}"
+    );
+    host.close()
+}
+
+/// All pages of a list, without the items that are not to be used.
+fn list(host: &mut Host, method: &str, target: &Value) -> Result<Vec<Value>> {
+    let mut items = Vec::new();
+    let mut cursor = Value::Null;
+    loop {
+        let page = host.request(method, with(target, json!({ "cursor": cursor })))?;
+        items.extend(page["items"].as_array().context("items")?.iter().cloned());
+        cursor = page["nextCursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    items.retain(|item| item["hidden"].is_null());
+    Ok(items)
+}
+
+/// The calls of the suite's context, else one call of each tool with sensible arguments.
+fn calls(tools: &[Value]) -> Result<Vec<(String, Value)>> {
+    let context: Value = match std::env::var("MCP_CONFORMANCE_CONTEXT") {
+        Ok(text) => serde_json::from_str(&text)?,
+        Err(_) => Value::Null,
+    };
+    let name = |item: &Value| item["name"].as_str().unwrap_or_default().to_owned();
+    Ok(match context["toolCalls"].as_array() {
+        Some(calls) => calls
+            .iter()
+            .map(|call| (name(call), call["arguments"].clone()))
+            .collect(),
+        None => tools
+            .iter()
+            .map(|tool| (name(tool), arguments(tool, tools)))
+            .collect(),
+    })
+}
+
+/// What a tool requires, made up from its schema.
+fn arguments(tool: &Value, tools: &[Value]) -> Value {
+    let schema = &tool["raw"]["inputSchema"];
+    let mut arguments = Map::new();
+    for name in schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+    {
+        let property = &schema["properties"][name];
+        let value = match property["type"].as_str() {
+            Some("number" | "integer") => json!(5),
+            Some("boolean") => json!(true),
+            Some("array") => json!([]),
+            // A tool that wants a schema gets one that is at hand: another tool's, as it came.
+            Some("object") if name == "schema" => tools
+                .iter()
+                .find(|other| other["name"] != tool["name"])
+                .map_or(json!({}), |other| other["raw"]["inputSchema"].clone()),
+            Some("object") => json!({}),
+            _ => json!("text"),
+        };
+        arguments.insert(name.to_owned(), value);
+    }
+    Value::Object(arguments)
+}
+
+/// The members of the second object added to the first.
+fn with(target: &Value, members: Value) -> Value {
+    let mut params = target.clone();
+    for (name, value) in members.as_object().into_iter().flatten() {
+        params[name] = value.clone();
+    }
+    params
+}

@@ -1,0 +1,229 @@
+//! `cargo xtask servers`: real MCP servers from npm and PyPI, driven through `pillion serve`.
+//!
+//! Each starts, lists and does one thing that shows it works; `everything` does what the protocol has, over all
+//! three transports. At the end Pillion is killed outright, and what `npx` started must be gone.
+
+mod everything;
+mod page;
+mod single;
+
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail, ensure};
+use serde_json::{Value, json};
+
+use crate::host::{self, Host, Setup};
+use crate::install;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Only checks whose name contains this
+    #[arg(long)]
+    only: Option<String>,
+}
+
+/// Runs named checks one after the other and counts.
+pub struct Checks<'a> {
+    only: Option<&'a str>,
+    passed: usize,
+    failed: usize,
+}
+
+impl Checks<'_> {
+    pub fn check(&mut self, name: &str, work: impl FnOnce() -> Result<()>) {
+        if self.only.is_some_and(|only| !name.contains(only)) {
+            return;
+        }
+        let started = Instant::now();
+        let outcome = work();
+        let seconds = started.elapsed().as_secs_f64();
+        match outcome {
+            Ok(()) => {
+                self.passed += 1;
+                println!("ok   {name} ({seconds:.1} s)");
+            }
+            Err(error) => {
+                self.failed += 1;
+                println!("FAIL {name} ({seconds:.1} s): {error:#}");
+            }
+        }
+    }
+}
+
+/// Where the servers are, and a folder for what they work on.
+pub struct Place {
+    pub npm: PathBuf,
+    pub python: PathBuf,
+    pub home: PathBuf,
+}
+
+/// One server, as the checks address it.
+pub struct Target<'a> {
+    pub host: &'a mut Host,
+    pub home: &'a Path,
+    pub server: &'a str,
+}
+
+impl Target<'_> {
+    pub fn params(&self, members: Value) -> Value {
+        let mut params = json!({ "directory": self.home, "server": self.server });
+        for (name, value) in members.as_object().into_iter().flatten() {
+            params[name] = value.clone();
+        }
+        params
+    }
+
+    pub fn request(&mut self, method: &str, members: Value) -> Result<Value> {
+        let params = self.params(members);
+        self.host.request(method, params)
+    }
+
+    /// Calls a tool and answers its result, which must not be an error.
+    pub fn tool(&mut self, name: &str, arguments: Value) -> Result<Value> {
+        let answer = self.request("mcp.tool.call", json!({ "name": name, "arguments": arguments }))?;
+        let result = answer["result"].clone();
+        ensure!(result["isError"] != true, "{name}: {result}");
+        Ok(result)
+    }
+
+    /// Calls a tool whose text must contain the words.
+    pub fn says(&mut self, name: &str, arguments: Value, words: &[&str]) -> Result<()> {
+        let result = self.tool(name, arguments)?;
+        contains(&result, words)
+    }
+
+    pub fn started(&mut self) -> Result<Value> {
+        let answer = self.request("mcp.start", json!({}))?;
+        ensure!(answer["server"]["state"] == "ready", "not ready: {answer}");
+        Ok(answer["server"].clone())
+    }
+}
+
+/// The texts of a result's content, joined, contain all the words.
+pub fn contains(result: &Value, words: &[&str]) -> Result<()> {
+    let blocks = result["content"].as_array().into_iter().flatten();
+    let text: Vec<&str> = blocks.filter_map(|block| block["text"].as_str()).collect();
+    let text = text.join("\n");
+    for word in words {
+        ensure!(text.contains(word), "`{word}` is not in: {text}");
+    }
+    Ok(())
+}
+
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let binary = install::pillion(false)?;
+    let npm = install::npm(&install::root().join("tests/servers"), "servers-npm")?;
+    let python = install::pip(
+        &install::root().join("tests/servers/requirements.txt"),
+        "servers-python",
+    )?;
+    let home = install::target().canonicalize()?.join("servers-run");
+    if home.exists() {
+        std::fs::remove_dir_all(&home)?;
+    }
+    std::fs::create_dir_all(&home)?;
+    let place = Place { npm, python, home };
+    let mut checks = Checks {
+        only: arguments.only.as_deref(),
+        passed: 0,
+        failed: 0,
+    };
+
+    everything::all_transports(&mut checks, &binary, &place);
+    single::all(&mut checks, &binary, &place);
+    checks.check("SIGKILL of pillion leaves no server behind", || {
+        killed(&binary, &place)
+    });
+
+    println!("\nservers: {} passed, {} failed", checks.passed, checks.failed);
+    ensure!(checks.failed == 0, "some servers did not work");
+    ensure!(checks.passed > 0, "nothing was checked");
+    Ok(())
+}
+
+/// Four servers behind `npx`, which is two processes each and a shell between them.
+fn killed(binary: &Path, place: &Place) -> Result<()> {
+    let home = place.home.join("killed");
+    let npx = |name: &str, args: &[&str]| {
+        let args: Vec<&str> = ["--no", "--", name]
+            .into_iter()
+            .chain(args.iter().copied())
+            .collect();
+        json!({ "command": "npx", "args": args, "cwd": place.npm })
+    };
+    let folder = home.display().to_string();
+    let servers = json!({
+        "everything": npx("mcp-server-everything", &[]),
+        "files": npx("mcp-server-filesystem", &[&folder]),
+        "memory": npx("mcp-server-memory", &[]),
+        "thinking": npx("mcp-server-sequential-thinking", &[]),
+    });
+    let names: Vec<String> = servers
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name.clone())
+        .collect();
+    host::write_servers(&home, servers)?;
+    let mut host = Host::open(&Setup {
+        binary,
+        home: &home,
+        environment: Vec::new(),
+    })?;
+    for name in &names {
+        Target {
+            host: &mut host,
+            home: &home,
+            server: name,
+        }
+        .started()?;
+    }
+    let running = host.marker().processes();
+    ensure!(
+        running.len() > 2 * names.len(),
+        "too few processes to prove anything: {running:?}"
+    );
+    let left = host.kill()?.gone_within(Duration::from_secs(1));
+    ensure!(left.is_empty(), "left after one second: {left:?}");
+    Ok(())
+}
+
+/// An HTTP server that this tool runs itself, ended when it is dropped.
+pub struct Listening {
+    child: Child,
+    pub port: u16,
+}
+
+impl Listening {
+    /// Starts the command with `PORT` set and waits until it listens there.
+    pub fn start(command: &mut Command, log: &Path) -> Result<Listening> {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let log = std::fs::File::create(log)?;
+        let child = command
+            .env("PORT", port.to_string())
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()?;
+        let mut listening = Listening { child, port };
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if let Some(status) = listening.child.try_wait()? {
+                bail!("{command:?} ended with {status}");
+            }
+            ensure!(Instant::now() < deadline, "{command:?} does not listen");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(listening)
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -119,7 +119,11 @@ impl EventStream {
     pub fn restart(&mut self) {
         let last_id = std::mem::take(&mut self.last_id);
         let retry = self.retry;
-        *self = EventStream { last_id, retry, ..EventStream::new(self.limit) };
+        *self = EventStream {
+            last_id,
+            retry,
+            ..EventStream::new(self.limit)
+        };
     }
 
     /// The id to resume after: that of the last complete event, unless a server took it back.

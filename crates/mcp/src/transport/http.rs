@@ -4,7 +4,7 @@
 //! itself, and lost streams are resumed. In the modern era (2026-07-28) there is none of this: a lost stream is a lost
 //! request, and giving a request up means to close its connection.
 
-mod client;
+pub(crate) mod client;
 pub(crate) mod exchange;
 pub(crate) mod reader;
 mod stream;
@@ -327,3 +327,6 @@ fn valid_session_id(mut id: HeaderValue) -> Result<HeaderValue, TransportError> 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

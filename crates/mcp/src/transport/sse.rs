@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use ::http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE};
 use ::http::{HeaderMap, HeaderValue, Method};
-use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use reqwest::Response;
@@ -243,3 +242,6 @@ async fn read(shared: Arc<Shared>, mut response: Response, mut stream: EventStre
         "the server's event stream ended",
     ));
 }
+
+#[cfg(test)]
+mod tests;

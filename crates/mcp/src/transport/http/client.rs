@@ -27,22 +27,23 @@ impl Default for ClientOptions {
 /// One pool of connections, the proxies of the environment (`NO_PROXY` included), the certificates of the system.
 /// It follows no redirect by itself: whoever sends a request decides which ones are harmless.
 pub fn client(options: &ClientOptions) -> reqwest::Client {
-    // The second one to install a provider is told so; both would be the same.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = || {
-        reqwest::Client::builder()
-            .user_agent(format!("Pillion/{}", options.version))
-            .connect_timeout(options.connect_timeout)
-            .tcp_keepalive(TCP_KEEPALIVE)
-            .redirect(Policy::none())
-            .referer(false)
-    };
-    builder().build().unwrap_or_else(|error| {
+    builder(options).build().unwrap_or_else(|error| {
         // A bare container has no certificates at all. Servers on this machine are reached without.
         tracing::warn!("no certificates of certification authorities were found, https will fail: {error}");
-        builder()
+        builder(options)
             .tls_certs_only([])
             .build()
             .expect("a client without certificates has nothing to load")
     })
+}
+
+pub(crate) fn builder(options: &ClientOptions) -> reqwest::ClientBuilder {
+    // The second one to install a provider is told so; both would be the same.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+        .user_agent(format!("Pillion/{}", options.version))
+        .connect_timeout(options.connect_timeout)
+        .tcp_keepalive(TCP_KEEPALIVE)
+        .redirect(Policy::none())
+        .referer(false)
 }

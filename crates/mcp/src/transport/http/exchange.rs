@@ -290,15 +290,21 @@ fn redirect_of(response: &Response, method: &Method) -> Option<String> {
     Some(String::from_utf8_lossy(location.as_bytes()).into_owned())
 }
 
-/// Only within the origin, or from http to https on the default ports; a POST only where the status keeps it one.
+/// A POST is carried on only where the status keeps it one.
 fn is_followed(response: &Response, method: &Method, from: &Url, to: &Url) -> bool {
     let keeps_method = matches!(
         response.status(),
         StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
     );
-    let same_user = to.username().is_empty() && to.password().is_none()
-        || to.username() == from.username() && to.password() == from.password();
-    (keeps_method || method == Method::GET) && same_user && (is_same_origin(from, to) || is_upgrade(from, to))
+    (keeps_method || method == Method::GET) && is_harmless(from, to)
+}
+
+/// Whether the headers may go there too: within the origin, or from http to https on the default ports, and with no other
+/// user named in the address.
+pub(super) fn is_harmless(from: &Url, to: &Url) -> bool {
+    let names_user = !to.username().is_empty() || to.password().is_some();
+    let same_user = to.username() == from.username() && to.password() == from.password();
+    (!names_user || same_user) && (is_same_origin(from, to) || is_upgrade(from, to))
 }
 
 pub(crate) fn is_same_origin(one: &Url, other: &Url) -> bool {

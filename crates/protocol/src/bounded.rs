@@ -115,8 +115,8 @@ impl JsonSchema for Token {
         json_schema!({
             "description": "Names a piece of work for `$/progress`; unique among the open requests of a connection.",
             "anyOf": [
-                { "type": "string", "minLength": 1, "maxLength": 128 },
-                { "type": "integer", "minimum": 0, "maximum": 9_007_199_254_740_991_u64 },
+                { "title": "TextToken", "type": "string", "minLength": 1, "maxLength": 128 },
+                { "title": "NumberToken", "type": "integer", "minimum": 0, "maximum": 9_007_199_254_740_991_u64 },
             ]
         })
     }

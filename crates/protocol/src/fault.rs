@@ -169,7 +169,7 @@ impl JsonSchema for IssueKind {
                     ("note", &["Worth knowing, nothing more."]),
                 ],
             ),
-            "anyOf": [{ "type": "string", "enum": words }, { "type": "string" }],
+            "anyOf": [{ "title": "KnownIssueKind", "type": "string", "enum": words }, { "type": "string" }],
         })
     }
 }

@@ -12,6 +12,10 @@ use crate::{
 
 /// A notification to the host.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is moved once or twice, and most are the largest one"
+)]
 pub enum Notification {
     /// `mcp.changed`
     Changed(McpChanged),

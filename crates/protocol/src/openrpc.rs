@@ -180,7 +180,7 @@ fn result(name: &str) -> Value {
     json!({ "name": "result", "required": true, "schema": reference(name) })
 }
 
-/// OpenRPC wants each code once, so kinds of one code share an error.
+/// OpenRPC wants each code once, so kinds of one code share an error; `data` is the schema of what comes with it.
 fn errors(method: Method) -> Value {
     let mut codes: BTreeMap<i32, Vec<&str>> = BTreeMap::new();
     for kind in ANY_METHOD.iter().chain(method.errors()) {
@@ -189,7 +189,9 @@ fn errors(method: Method) -> Value {
     codes
         .into_iter()
         .map(|(code, kinds)| {
-            json!({ "code": code, "message": kinds.join(", "), "data": reference("ErrorData"), "x-kinds": kinds })
+            let data =
+                json!({ "allOf": [reference("ErrorData")], "properties": { "kind": { "enum": kinds } } });
+            json!({ "code": code, "message": kinds.join(", "), "data": data })
         })
         .collect()
 }

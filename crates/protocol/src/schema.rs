@@ -170,6 +170,9 @@ impl Described {
                 definitions.insert(name, schema);
             }
         }
+        definitions
+            .values_mut()
+            .for_each(|schema| each_schema(schema, &set_apart));
         Self { definitions, shown }
     }
 
@@ -370,6 +373,18 @@ fn tidy(schema: &mut Map<String, Value>) {
         {
             schema.shift_remove("maximum");
         }
+    }
+}
+
+/// Sets a reference apart from the description beside it.
+///
+/// Draft 2020-12 allows both side by side, and what requests are checked against has it so;
+/// generators, though, take that for a new type and number it (`Dir1`, `Dir2` …).
+fn set_apart(schema: &mut Map<String, Value>) {
+    if schema.len() > 1
+        && let Some(reference) = schema.shift_remove("$ref")
+    {
+        schema.insert("allOf".into(), json!([{ "$ref": reference }]));
     }
 }
 

@@ -127,7 +127,10 @@ macro_rules! open_words {
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
                 schemars::json_schema!({
                     "description": crate::word::describe(&[$($doc),+], &[$(($word, &[$($said),*])),+]),
-                    "anyOf": [{ "type": "string", "enum": [$($word),+] }, { "type": "string" }],
+                    "anyOf": [
+                        { "title": concat!("Known", stringify!($name)), "type": "string", "enum": [$($word),+] },
+                        { "type": "string" },
+                    ],
                 })
             }
         }

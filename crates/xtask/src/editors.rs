@@ -170,23 +170,27 @@ fn play(run: &Run) -> Result<()> {
 
 /// Starts a server and leaves at once, while it runs.
 fn left(run: &Run, command: &str) -> Result<()> {
-    let script = format!(
-        "lua require('pillion').setup({{ cmd = {{ vim.env.PILLION_BINARY, 'serve' }} }}) \
+    let script = "lua require('pillion').setup({ cmd = { vim.env.PILLION_BINARY, 'serve' } }) \
          vim.cmd('Pillion start scripted') \
-         assert(vim.wait(20000, function() return require('pillion').status():find('1/', 1, true) end), 'not ready')"
-    );
-    let status = run
-        .headless()?
-        .arg("-c")
-        .arg(script)
-        .arg("-c")
-        .arg(command)
-        .status()
+         local ready = function() return require('pillion').status():find('1/', 1, true) end \
+         assert(vim.wait(20000, ready), 'not ready') vim.fn.writefile({}, 'ready')";
+    let mut neovim = run.headless()?;
+    let output = neovim
+        .args(["-c", script, "-c", command])
+        .output()
         .context("neovim")?;
-    // Killed is what was ordered; else Neovim has to end well.
+    let said = String::from_utf8_lossy(&output.stderr);
+    // Without the file nothing ran that could have been left.
     ensure!(
-        status.success() || command.contains("kill"),
-        "neovim ended with {status}"
+        run.home.join("ready").exists(),
+        "the server did not start: {said}"
+    );
+    // Killed is what was ordered; else Neovim has to end well.
+    let killed = command.contains("kill");
+    ensure!(
+        output.status.success() || killed,
+        "neovim ended with {}: {said}",
+        output.status
     );
     run.nothing_left()
 }

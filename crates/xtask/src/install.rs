@@ -18,8 +18,14 @@ pub fn target() -> PathBuf {
     }
 }
 
-/// Builds the binary the tools drive and answers where it is.
+/// Builds the binary the tools drive and answers where it is; `PILLION_BINARY` names another one to drive.
 pub fn pillion(release: bool) -> Result<PathBuf> {
+    if let Some(binary) = std::env::var_os("PILLION_BINARY") {
+        let binary = PathBuf::from(binary);
+        return binary
+            .canonicalize()
+            .with_context(|| binary.display().to_string());
+    }
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["build", "--quiet", "--package", "pillion", "--bin", "pillion"]);
     if release {

@@ -9,6 +9,8 @@ mod install;
 mod processes;
 mod servers;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -35,13 +37,20 @@ enum Chore {
     Bench(bench::Arguments),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Arguments::parse().chore {
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().chore {
         Chore::Codegen(arguments) => codegen::run(&arguments),
         Chore::Conformance(arguments) => conformance::run(&arguments),
         Chore::ConformanceDriver { url } => conformance::drive(&url),
         Chore::Servers(arguments) => servers::run(&arguments),
         Chore::Editors(arguments) => editors::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }

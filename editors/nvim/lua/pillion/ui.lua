@@ -132,11 +132,11 @@ function M.result(result, problem)
   fill(open('pillion://result', 'markdown'), 0, rows)
 end
 
---- Asks for one value. The sidecar judges what is typed; `again` gets its words. A dismissed prompt gives nil.
-local function value(field, server, check, done, again)
+--- Asks for one value; a dismissed prompt gives nil. What the sidecar finds wrong is asked for again, with its words.
+local function value(field, server, check, done, complaint, before)
   local label = ('%s: %s%s%s'):format(
     server,
-    again and again .. '. ' or '',
+    complaint and complaint .. '. ' or '',
     field.label .. (field.description and ' (' .. field.description .. ')' or ''),
     field.required and ' *' or ''
   )
@@ -150,7 +150,7 @@ local function value(field, server, check, done, again)
       done(option and option.value)
     end)
   end
-  local default = field.default or ''
+  local default = before or field.default or ''
   default = type(default) == 'table' and table.concat(default, ', ') or tostring(default)
   for _, option in ipairs(field.options or {}) do
     label = label .. '\n  ' .. option.label
@@ -159,9 +159,9 @@ local function value(field, server, check, done, again)
     if typed == nil or typed == '' and not field.required then
       return done(typed)
     end
-    check(field, typed, function(complaint)
-      if complaint then
-        return value(field, server, check, done, complaint)
+    check(field, typed, function(wrong)
+      if wrong then
+        return value(field, server, check, done, wrong, typed)
       end
       done(typed)
     end)

@@ -1,0 +1,131 @@
+//! `pillion add`: writes one entry into the user's `mcp.json`, as given and unexpanded; starts nothing.
+
+use std::collections::BTreeMap;
+
+use protocol::{EntryTransport, McpAdd, ServerEntry};
+
+use super::exit::Exit;
+use super::failure::Failure;
+use super::output;
+use super::session::{Common, Session};
+
+/// Add a server: pillion add NAME -- COMMAND ARGS…, or pillion add NAME --url URL
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+${VAR} and ${VAR:-default} in any value stay as they are and are filled in when the server starts.
+Quote them for the shell: --env 'TOKEN=${MY_TOKEN}'")]
+pub struct Args {
+    /// The new name: letters, digits, _ and -, at most 32
+    name: String,
+    /// The program and its arguments, after --
+    #[arg(last = true, required_unless_present = "url", value_name = "COMMAND")]
+    command: Vec<String>,
+    /// A remote server's address instead of a command
+    #[arg(long, conflicts_with = "command")]
+    url: Option<String>,
+    /// An environment variable of the server, KEY=VALUE; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    env: Vec<(String, String)>,
+    /// The server's working directory
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<String>,
+    /// A header of every request, 'Name: value'; may be repeated
+    #[arg(long, value_name = "HEADER", value_parser = header, requires = "url")]
+    header: Vec<(String, String)>,
+    /// The transport of a remote server; both are tried without it
+    #[arg(long, requires = "url")]
+    transport: Option<Transport>,
+    /// Add it switched off
+    #[arg(long)]
+    disabled: bool,
+    /// Replace an entry of the same name
+    #[arg(long)]
+    replace: bool,
+    /// Show what would be written and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Transport {
+    Http,
+    Sse,
+}
+
+pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
+    let params = McpAdd {
+        directory: session.directory.clone(),
+        name: args.name.as_str().into(),
+        entry: entry(args),
+        replace: args.replace.then_some(true),
+        dry_run: args.dry_run.then_some(true),
+        // It would be stopped again when this process ends, a moment later.
+        start: Some(false),
+        ..Default::default()
+    };
+    let written = session.manager.add(&session.request, params).await?;
+    if session.json {
+        output::json(&written)?;
+        return Ok(Exit::Done);
+    }
+    if args.dry_run {
+        output::line(written.text.as_deref().unwrap_or_default())?;
+        eprintln!("Nothing was written");
+        return Ok(Exit::Done);
+    }
+    let file = written
+        .file
+        .as_deref()
+        .map(|file| format!(" to {file}"))
+        .unwrap_or_default();
+    eprintln!("Added `{}`{file}", args.name);
+    let hint = session.terminal.on_stderr().cyan("hint:");
+    eprintln!(
+        "{hint} `pillion tools {}` starts it and lists its tools",
+        args.name
+    );
+    Ok(Exit::Done)
+}
+
+fn entry(args: &Args) -> ServerEntry {
+    let (command, rest) = match args.command.split_first() {
+        Some((command, rest)) => (Some(command.clone()), rest),
+        None => (None, &[][..]),
+    };
+    let map = |pairs: &[(String, String)]| -> Option<BTreeMap<String, String>> {
+        (!pairs.is_empty()).then(|| pairs.iter().cloned().collect())
+    };
+    ServerEntry {
+        command,
+        args: (!rest.is_empty()).then(|| rest.to_vec()),
+        env: map(&args.env),
+        cwd: args.cwd.as_deref().map(Into::into),
+        url: args.url.as_deref().map(Into::into),
+        headers: map(&args.header),
+        transport: args.transport.map(|transport| match transport {
+            Transport::Http => EntryTransport::Http,
+            Transport::Sse => EntryTransport::Sse,
+        }),
+        enabled: args.disabled.then_some(false),
+        source: Some("manual".to_owned()),
+        ..Default::default()
+    }
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("write KEY=VALUE".to_owned()),
+    }
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    match text.split_once(':') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("write 'Name: value'".to_owned()),
+    }
+}

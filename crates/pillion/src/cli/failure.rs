@@ -1,0 +1,211 @@
+//! Why a command did not do what it should, as people and programs read it: the problem, its causes, `hint:`.
+
+use std::fmt::Write as _;
+
+use super::exit::Exit;
+use super::output;
+use super::terminal::{Paint, harmless};
+
+/// How much of a server's stderr is worth showing; all of it is in the JSON.
+const STDERR_LINES: usize = 10;
+
+#[derive(Debug)]
+pub struct Failure {
+    pub exit: Exit,
+    message: String,
+    causes: Vec<String>,
+    /// Text of a server's stderr.
+    stderr: Vec<String>,
+    hint: Option<String>,
+    /// A longer text that helps, after the hint.
+    note: Option<String>,
+    /// The error as the protocol has it, for `--json`.
+    error: Option<protocol::Error>,
+    /// The result stands on stdout already: there is one document only.
+    printed: bool,
+}
+
+impl Failure {
+    pub fn new(message: impl Into<String>) -> Failure {
+        Failure {
+            exit: Exit::Failed,
+            message: message.into(),
+            causes: Vec::new(),
+            stderr: Vec::new(),
+            hint: None,
+            note: None,
+            error: None,
+            printed: false,
+        }
+    }
+
+    pub fn usage(message: impl Into<String>) -> Failure {
+        Failure {
+            exit: Exit::Usage,
+            ..Failure::new(message)
+        }
+    }
+
+    pub fn interrupted() -> Failure {
+        Failure {
+            exit: Exit::Interrupted,
+            ..Failure::new("interrupted")
+        }
+    }
+
+    pub fn exit(mut self, exit: Exit) -> Failure {
+        self.exit = exit;
+        self
+    }
+
+    pub fn hint(mut self, hint: impl Into<String>) -> Failure {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub fn cause(mut self, cause: impl Into<String>) -> Failure {
+        self.causes.push(cause.into());
+        self
+    }
+
+    pub fn note(mut self, note: impl Into<String>) -> Failure {
+        self.note = Some(note.into());
+        self
+    }
+
+    /// With `--json`, stdout has its one document.
+    pub fn already_printed(mut self, printed: bool) -> Failure {
+        self.printed = printed;
+        self
+    }
+
+    /// For people, on stderr.
+    pub fn text(&self, paint: Paint) -> String {
+        let mut text = format!("{} {}", paint.red("error:"), harmless(&self.message));
+        for cause in &self.causes {
+            let _ = write!(text, "\n  caused by: {}", harmless(cause));
+        }
+        for line in &self.stderr {
+            let _ = write!(text, "\n  {} {}", paint.dim("|"), harmless(line));
+        }
+        if let Some(hint) = &self.hint {
+            let _ = write!(text, "\n{} {}", paint.cyan("hint:"), harmless(hint));
+        }
+        if let Some(note) = &self.note {
+            let _ = write!(text, "\n{}", harmless(note));
+        }
+        text
+    }
+
+    /// For programs, on stdout: the protocol's error object, or the same shape for what never reached a server.
+    pub fn json(&self) -> serde_json::Value {
+        let error = match &self.error {
+            Some(error) => serde_json::to_value(error).unwrap_or_default(),
+            None => {
+                let mut data = serde_json::json!({});
+                if let Some(hint) = &self.hint {
+                    data["hint"] = hint.as_str().into();
+                }
+                serde_json::json!({ "message": self.message, "data": data })
+            }
+        };
+        serde_json::json!({ "error": error })
+    }
+
+    /// Says it: text to stderr, and with `--json` also the document that a program waits for on stdout.
+    pub fn report(&self, paint: Paint, json: bool) {
+        if json && !self.printed {
+            // There is nobody left to tell when stdout fails too.
+            let _ = output::line(&self.json().to_string());
+        }
+        eprintln!("{}", self.text(paint));
+    }
+}
+
+impl From<protocol::Error> for Failure {
+    fn from(error: protocol::Error) -> Failure {
+        let data = &error.data;
+        let mut failure = Failure::new(error.message.clone()).exit(Exit::of(&error.kind));
+        if let Some(mcp) = &data.mcp
+            && !error.message.contains(&mcp.message)
+        {
+            failure
+                .causes
+                .push(format!("the server answered {}: {}", mcp.code, mcp.message));
+        }
+        if let (Some(path), Some(expected)) = (&data.path, &data.expected) {
+            failure.causes.push(format!("`{path}` should be {expected}"));
+        }
+        match (data.exit_code, &data.signal) {
+            (Some(code), _) if !error.message.contains("code") => {
+                failure.causes.push(format!("the process ended with code {code}"));
+            }
+            (None, Some(signal)) if !error.message.contains(signal.as_str()) => {
+                failure.causes.push(format!("the process was ended by {signal}"));
+            }
+            _ => {}
+        }
+        if let Some(tail) = &data.stderr_tail {
+            let lines: Vec<&str> = tail.lines().filter(|line| !line.trim().is_empty()).collect();
+            let last = lines.len().saturating_sub(STDERR_LINES);
+            failure.stderr = lines[last..].iter().map(|line| (*line).to_owned()).collect();
+        }
+        failure.hint = data.hint.clone();
+        failure.error = Some(error);
+        failure
+    }
+}
+
+/// A server that did not come up is a result, not an error of the protocol.
+impl From<&protocol::Fault> for Failure {
+    fn from(fault: &protocol::Fault) -> Failure {
+        let mut error = protocol::Error::new(fault.kind.clone(), fault.message.clone());
+        error.data.hint = fault.hint.clone();
+        error.data.exit_code = fault.exit_code;
+        error.data.signal = fault.signal.clone();
+        error.data.stderr_tail = fault.stderr_tail.clone();
+        error.data.http_status = fault.http_status;
+        Failure::from(error)
+    }
+}
+
+/// What is worth knowing although the command goes on.
+pub fn warn(paint: Paint, message: &str, hint: Option<&str>) {
+    let mut text = format!("{} {}", paint.yellow("warning:"), harmless(message));
+    if let Some(hint) = hint {
+        let _ = write!(text, "\n{} {}", paint.cyan("hint:"), harmless(hint));
+    }
+    eprintln!("{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::{Error, ErrorKind};
+
+    #[test]
+    fn the_problem_the_causes_the_hint() {
+        let error = Error::new(ErrorKind::Exited, "the server `notes` did not start")
+            .exit_code(3)
+            .stderr_tail("first\n\nlast \x1b[31m\n")
+            .hint("see `pillion logs notes`");
+        let failure = Failure::from(error);
+        assert_eq!(
+            failure.text(Paint(false)),
+            "error: the server `notes` did not start\n  caused by: the process ended with code 3\n  | first\n  \
+             | last \\u{1b}[31m\nhint: see `pillion logs notes`"
+        );
+        assert_eq!(failure.exit, Exit::Failed);
+        assert_eq!(failure.json()["error"]["data"]["kind"], "exited");
+        assert_eq!(failure.json()["error"]["code"], -32055);
+    }
+
+    #[test]
+    fn what_never_reached_a_server_has_the_same_shape() {
+        let failure = Failure::usage("`x` is given twice").hint("once");
+        let expected =
+            serde_json::json!({ "error": { "message": "`x` is given twice", "data": { "hint": "once" } } });
+        assert_eq!(failure.json(), expected);
+        assert_eq!(failure.exit, Exit::Usage);
+    }
+}

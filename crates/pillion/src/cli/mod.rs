@@ -1,0 +1,120 @@
+//! The command line: the same manager that hosts use, driven by a person or a script.
+//!
+//! One file per command. Data goes to stdout, everything else to stderr; what a command ends with stands in `exit`.
+
+mod exit;
+pub mod failure;
+pub mod output;
+pub mod terminal;
+
+mod progress;
+mod screen;
+mod session;
+
+pub mod ask;
+mod form;
+
+mod arguments;
+mod content;
+mod listing;
+mod parameters;
+
+mod add;
+mod call;
+mod completions;
+mod enable;
+mod logs;
+mod prompt;
+mod prompts;
+mod read;
+mod remove;
+mod resources;
+mod schema;
+mod status;
+mod tools;
+
+use clap::{Parser, Subcommand};
+
+use self::failure::Failure;
+use self::session::Session;
+use self::terminal::Terminal;
+use crate::demo;
+
+pub use self::exit::Exit;
+
+/// The MCP side of an editor or agent, as a process of its own
+///
+/// An editor extension or agent host starts `pillion serve` and speaks JSON-RPC with it over stdin and stdout.
+/// The other commands use the same servers from a terminal.
+#[derive(Debug, Parser)]
+#[command(name = "pillion", version, after_help = exit::HELP, max_term_width = 110)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Speak the protocol over stdin and stdout; for the host that starts this process
+    Serve(crate::serve::Args),
+    Status(status::Args),
+    Tools(tools::Args),
+    Call(call::Args),
+    Resources(resources::Args),
+    Read(read::Args),
+    Prompts(prompts::Args),
+    Prompt(prompt::Args),
+    Logs(logs::Args),
+    Add(add::Args),
+    Remove(remove::Args),
+    /// Switch a server on
+    Enable(enable::Args),
+    /// Switch a server off; its entry stays
+    Disable(enable::Args),
+    Demo(demo::Args),
+    Schema(schema::Args),
+    Completions(completions::Args),
+    #[command(hide = true)]
+    DemoServer(demo::ServerArgs),
+}
+
+/// Carries a command out and ends the process.
+///
+/// Not by returning: a prompt that was left behind still waits for a key on its thread, and nobody waits for it.
+pub async fn run(command: Command) -> ! {
+    macro_rules! with_session {
+        ($args:ident, $run:path) => {{
+            let outcome = Session::with(&$args.common, async |session| $run(&$args, session).await).await;
+            finish(outcome, $args.common.json)
+        }};
+    }
+    let exit = match command {
+        Command::Serve(args) => crate::serve::run(args).await,
+        Command::Status(args) => with_session!(args, status::run),
+        Command::Tools(args) => with_session!(args, tools::run),
+        Command::Call(args) => with_session!(args, call::run),
+        Command::Resources(args) => with_session!(args, resources::run),
+        Command::Read(args) => with_session!(args, read::run),
+        Command::Prompts(args) => with_session!(args, prompts::run),
+        Command::Prompt(args) => with_session!(args, prompt::run),
+        Command::Logs(args) => with_session!(args, logs::run),
+        Command::Add(args) => with_session!(args, add::run),
+        Command::Remove(args) => with_session!(args, remove::run),
+        Command::Enable(args) => with_session!(args, enable::on),
+        Command::Disable(args) => with_session!(args, enable::off),
+        Command::Demo(args) => finish(demo::run(&args).await, args.json),
+        Command::DemoServer(args) => finish(demo::serve(&args).await, false),
+        Command::Schema(args) => finish(schema::run(&args), args.json),
+        Command::Completions(args) => finish(completions::run(&args), false),
+    };
+    std::process::exit(exit)
+}
+
+/// Says what went wrong, if something did, and gives the exit code.
+fn finish(outcome: Result<Exit, Failure>, json: bool) -> i32 {
+    let exit = outcome.unwrap_or_else(|failure| {
+        failure.report(Terminal::detect().on_stderr(), json);
+        failure.exit
+    });
+    exit.code()
+}

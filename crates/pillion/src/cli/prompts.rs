@@ -1,0 +1,79 @@
+//! `pillion prompts`: what servers have ready to say.
+
+use protocol::{McpPromptsList, McpPromptsListResult, PromptItem};
+
+use super::exit::Exit;
+use super::failure::Failure;
+use super::listing::{Page, WAIT_MS, named_server_failed, pages};
+use super::output::{self, Rows};
+use super::session::{Common, Session};
+use super::tools::first_sentence;
+
+/// List the prompts of all servers, or of one
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Only this server
+    server: Option<String>,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
+    let server = args.server.as_deref();
+    let fetch = async |cursor| {
+        let params = McpPromptsList {
+            directory: session.directory.clone(),
+            server: server.map(Into::into),
+            cursor,
+            wait_ms: Some(WAIT_MS),
+            ..Default::default()
+        };
+        let page = session.manager.prompts_list(&session.request, params).await?;
+        Ok(Page {
+            items: page.items,
+            issues: page.issues,
+            next: page.next_cursor,
+        })
+    };
+    let (items, issues) = session.work("Listing prompts", pages(fetch)).await?;
+    let failed = named_server_failed(server, items.is_empty(), &issues);
+    if session.json {
+        output::json(&McpPromptsListResult {
+            items,
+            issues,
+            next_cursor: None,
+        })?;
+    } else {
+        session.warn(&issues);
+        let mut rows = Rows::new(
+            session.terminal,
+            &["SERVER", "PROMPT", "ARGUMENTS", "DESCRIPTION"],
+        );
+        for item in &items {
+            let description = item
+                .description
+                .as_deref()
+                .or(item.title.as_deref())
+                .unwrap_or_default();
+            rows.add([
+                &item.server,
+                &item.name,
+                &signature(item),
+                first_sentence(description),
+            ]);
+        }
+        rows.print_unless_empty("No prompts")?;
+    }
+    failed.map_or(Ok(Exit::Done), Err)
+}
+
+fn signature(prompt: &PromptItem) -> String {
+    let shown = prompt.arguments.iter().map(|argument| {
+        if argument.required {
+            argument.name.clone()
+        } else {
+            format!("[{}]", argument.name)
+        }
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}

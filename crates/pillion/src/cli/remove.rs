@@ -1,0 +1,39 @@
+//! `pillion remove`: takes an entry out of its file.
+
+use protocol::McpRemove;
+
+use super::exit::Exit;
+use super::failure::Failure;
+use super::output;
+use super::session::{Common, Session};
+
+/// Remove a server
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The server's name
+    server: String,
+    /// Delete its stored login too
+    #[arg(long)]
+    forget: bool,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
+    let params = McpRemove {
+        directory: session.directory.clone(),
+        server: args.server.as_str().into(),
+        forget: args.forget.then_some(true),
+        ..Default::default()
+    };
+    let removed = session.manager.remove(&session.request, params).await?;
+    if session.json {
+        output::json(&removed)?;
+        return Ok(Exit::Done);
+    }
+    eprintln!("Removed `{}`", args.server);
+    if let Some(lower) = &removed.server {
+        eprintln!("The entry of layer {} now shows instead", lower.layer);
+    }
+    Ok(Exit::Done)
+}

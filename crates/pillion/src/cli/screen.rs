@@ -1,0 +1,35 @@
+//! The terminal's settings, kept for the case that a prompt is left behind when its question ends without an answer.
+
+#[cfg(unix)]
+pub struct Screen(Option<libc::termios>);
+
+#[cfg(unix)]
+impl Screen {
+    pub fn save() -> Screen {
+        let mut settings = std::mem::MaybeUninit::uninit();
+        // SAFETY: `tcgetattr` fills the struct when it answers 0; only then it is read.
+        let saved = unsafe {
+            (libc::tcgetattr(libc::STDIN_FILENO, settings.as_mut_ptr()) == 0).then(|| settings.assume_init())
+        };
+        Screen(saved)
+    }
+
+    pub fn restore(&self) {
+        if let Some(settings) = &self.0 {
+            // SAFETY: the settings are those that `tcgetattr` gave for the same descriptor.
+            unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSADRAIN, settings) };
+        }
+    }
+}
+
+#[cfg(not(unix))]
+pub struct Screen;
+
+#[cfg(not(unix))]
+impl Screen {
+    pub fn save() -> Screen {
+        Screen
+    }
+
+    pub fn restore(&self) {}
+}

@@ -1,0 +1,194 @@
+//! One command's use of the manager: set up in this process, driven to its end, taken down with all its servers.
+//!
+//! The commands call the same methods as a host does over the wire. Ctrl-C cancels the call at the server first.
+
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use manager::{Env, Manager, RequestContext};
+use protocol::{Dir, HostCapabilities, InitializationOptions, Issue, McpLog, Question, Token};
+use tokio::sync::{Mutex, mpsc};
+
+use super::ask;
+use super::exit::Exit;
+use super::failure::{Failure, warn};
+use super::progress::{PATIENCE, Watcher};
+use super::screen::Screen;
+use super::terminal::Terminal;
+
+/// How long a cancelled call may take to come back before it is left behind.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Options of every command that looks at servers.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Common {
+    /// Print the protocol's result as one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Act for the workspace DIR instead of the current directory
+    #[arg(long, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+}
+
+pub struct Session {
+    pub manager: Manager,
+    pub directory: Dir,
+    pub request: RequestContext,
+    pub terminal: Terminal,
+    pub watcher: Arc<Watcher>,
+    pub json: bool,
+    logs: Mutex<mpsc::Receiver<McpLog>>,
+}
+
+impl Session {
+    /// Carries a command out and leaves nothing behind.
+    pub async fn with(
+        common: &Common,
+        command: impl AsyncFnOnce(&Session) -> Result<Exit, Failure>,
+    ) -> Result<Exit, Failure> {
+        let directory = workspace(common.directory.as_deref())?;
+        let terminal = Terminal::detect();
+        let (watcher, questions, logs) = Watcher::new(terminal);
+        let watcher = Arc::new(watcher);
+        let manager = Manager::new(Env::from_process(), Arc::clone(&watcher) as Arc<_>);
+        manager.initialize(options(terminal), vec![directory.clone()]);
+        let session = Session {
+            manager,
+            directory,
+            request: RequestContext::local(),
+            terminal,
+            watcher,
+            json: common.json,
+            logs: Mutex::new(logs),
+        };
+        let saved = Screen::save();
+        let outcome = session.drive(command(&session), questions).await;
+        session.watcher.end();
+        saved.restore();
+        session.manager.shutdown().await;
+        match outcome {
+            Err(_) if session.request.cancel.is_cancelled() => Err(Failure::interrupted()),
+            outcome => outcome,
+        }
+    }
+
+    async fn drive(
+        &self,
+        command: impl Future<Output = Result<Exit, Failure>>,
+        mut questions: mpsc::Receiver<Question>,
+    ) -> Result<Exit, Failure> {
+        let mut command = pin!(command);
+        let mut interrupted = pin!(self.interrupted());
+        loop {
+            tokio::select! {
+                outcome = &mut command => return outcome,
+                () = &mut interrupted => return Err(Failure::interrupted()),
+                Some(question) = questions.recv() => self.ask(question),
+            }
+        }
+    }
+
+    /// The first Ctrl-C cancels at the server; returns when that takes too long or a second one comes.
+    async fn interrupted(&self) {
+        let cancel = &self.request.cancel;
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => cancel.cancel(),
+            () = cancel.cancelled() => {}
+        }
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            () = tokio::time::sleep(GRACE) => {}
+        }
+    }
+
+    /// Asks on a thread of its own: the call goes on, and may withdraw the question, while the person thinks.
+    fn ask(&self, question: Question) {
+        let manager = self.manager.clone();
+        let request = self.request.clone();
+        let watcher = Arc::clone(&self.watcher);
+        let paint = self.terminal.on_stderr();
+        tokio::spawn(async move {
+            watcher.asking(true);
+            let answered = ask::answer(&manager, &request, question, paint).await;
+            watcher.asking(false);
+            if answered == ask::Ended::Interrupted {
+                request.cancel.cancel();
+            }
+        });
+    }
+
+    /// Waits for something that may take a while, with a spinner once it does.
+    pub async fn work<T>(&self, title: &str, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        self.watcher.begin(title);
+        let done = tokio::select! {
+            done = &mut work => Some(done),
+            () = tokio::time::sleep(PATIENCE) => None,
+        };
+        let done = match done {
+            Some(done) => done,
+            None => {
+                self.watcher.show();
+                work.await
+            }
+        };
+        self.watcher.end();
+        done
+    }
+
+    /// The token that makes the manager report progress.
+    pub fn token(&self) -> Option<Token> {
+        self.terminal.stderr.then(|| Token::Number(1))
+    }
+
+    /// The next batch of log lines.
+    pub async fn log(&self) -> Option<McpLog> {
+        self.logs.lock().await.recv().await
+    }
+
+    /// What went wrong on the side; a JSON result holds it already.
+    pub fn warn(&self, issues: &[Issue]) {
+        if self.json {
+            return;
+        }
+        for issue in issues {
+            let message = match &issue.server {
+                Some(server) if !issue.message.contains(&**server) => format!("{server}: {}", issue.message),
+                _ => issue.message.clone(),
+            };
+            warn(self.terminal.on_stderr(), &message, issue.hint.as_deref());
+        }
+    }
+}
+
+fn options(terminal: Terminal) -> InitializationOptions {
+    InitializationOptions {
+        client_name: Some("pillion".to_owned()),
+        capabilities: Some(HostCapabilities {
+            questions: Some(terminal.asks),
+            url_questions: Some(terminal.asks),
+            roots: Some(true),
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}
+
+/// The workspace as an absolute path, with symbolic links as the person knows them.
+fn workspace(directory: Option<&Path>) -> Result<Dir, Failure> {
+    let given = directory.unwrap_or(Path::new("."));
+    let path = std::path::absolute(given)
+        .map_err(|error| Failure::usage("the current directory is gone").cause(error.to_string()))?;
+    if !path.is_dir() {
+        return Err(Failure::usage(format!(
+            "`{}` is not a directory",
+            given.display()
+        )));
+    }
+    let text = path
+        .to_str()
+        .ok_or_else(|| Failure::usage(format!("`{}` is not UTF-8", given.display())))?;
+    Ok(Dir::from(text))
+}

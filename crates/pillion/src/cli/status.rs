@@ -1,0 +1,67 @@
+//! `pillion status`: what is configured; starts nothing.
+
+use protocol::{McpServerStatus, McpStatus, Status};
+
+use super::exit::Exit;
+use super::failure::{Failure, warn};
+use super::output::{self, Rows};
+use super::session::{Common, Session};
+
+/// List the configured servers; starts nothing
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Only this server
+    server: Option<String>,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
+    let server = args.server.as_deref();
+    let params = McpStatus {
+        directory: session.directory.clone(),
+        server: server.map(Into::into),
+    };
+    let status = session.manager.status(&session.request, params).await?;
+    if session.json {
+        output::json(&status)?;
+        return Ok(Exit::Done);
+    }
+    warn_of_files(&status, session);
+    if let (Some(server), true) = (server, status.servers.is_empty()) {
+        return Err(Failure::new(format!("no server is called `{server}`"))
+            .hint("`pillion status` lists the servers"));
+    }
+    let mut rows = Rows::new(session.terminal, &["NAME", "STATE", "LAYER", "COMMAND"]);
+    for server in &status.servers {
+        let command = server.command.as_deref().unwrap_or_default();
+        rows.add([&server.name, &state(server), server.layer.as_str(), command]);
+    }
+    rows.print_unless_empty("No servers are configured; `pillion add NAME -- COMMAND` adds one")?;
+    Ok(Exit::Done)
+}
+
+fn warn_of_files(status: &Status, session: &Session) {
+    for file in &status.files {
+        let Some(fault) = &file.fault else { continue };
+        let place = match (fault.line, fault.column) {
+            (Some(line), Some(column)) => format!("{}:{line}:{column}", file.path),
+            _ => file.path.to_string(),
+        };
+        warn(
+            session.terminal.on_stderr(),
+            &format!("{place}: {}", fault.message),
+            fault.hint.as_deref(),
+        );
+    }
+}
+
+/// The state in words, with what stands in the way.
+pub fn state(server: &McpServerStatus) -> String {
+    let state = server.state.as_str().replace('_', " ");
+    match &server.error {
+        Some(fault) => format!("{state}: {}", fault.message),
+        None if !server.effective => format!("{state} (hidden by a higher layer)"),
+        None => state,
+    }
+}

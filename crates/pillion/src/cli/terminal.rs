@@ -1,0 +1,121 @@
+//! What the command line may do with the terminal: colours, prompts, and text that did not come from us.
+
+use std::borrow::Cow;
+use std::io::IsTerminal;
+
+/// What the three standard streams are, looked at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Terminal {
+    /// People read stdout.
+    pub stdout: bool,
+    /// People read stderr: spinners and progress have a place.
+    pub stderr: bool,
+    /// Somebody can be asked: questions need both directions.
+    pub asks: bool,
+    color: bool,
+}
+
+impl Terminal {
+    pub fn detect() -> Terminal {
+        let stderr = std::io::stderr().is_terminal();
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        Terminal {
+            stdout: std::io::stdout().is_terminal(),
+            stderr,
+            asks: std::io::stdin().is_terminal() && stderr,
+            color: set("NO_COLOR").is_none() && set("TERM").is_none_or(|term| term != "dumb"),
+        }
+    }
+
+    /// Without colours, whatever the tests run in.
+    #[cfg(test)]
+    pub fn test(stdout: bool) -> Terminal {
+        Terminal { stdout, stderr: false, asks: false, color: false }
+    }
+
+    pub fn on_stdout(self) -> Paint {
+        Paint(self.stdout && self.color)
+    }
+
+    pub fn on_stderr(self) -> Paint {
+        Paint(self.stderr && self.color)
+    }
+}
+
+/// Colours that only ever repeat what the words say.
+#[derive(Clone, Copy, Debug)]
+pub struct Paint(pub bool);
+
+impl Paint {
+    pub fn bold(self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    pub fn dim(self, text: &str) -> String {
+        self.wrap("2", text)
+    }
+
+    pub fn red(self, text: &str) -> String {
+        self.wrap("1;31", text)
+    }
+
+    pub fn green(self, text: &str) -> String {
+        self.wrap("32", text)
+    }
+
+    pub fn yellow(self, text: &str) -> String {
+        self.wrap("33", text)
+    }
+
+    pub fn cyan(self, text: &str) -> String {
+        self.wrap("36", text)
+    }
+
+    fn wrap(self, code: &str, text: &str) -> String {
+        if self.0 {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+/// Text of a server, made harmless for a terminal: control characters could move the cursor, retitle the window
+/// or hide what stands elsewhere; so could the marks that change the direction of writing.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    let escape = |c: char| {
+        if is_harmful(c) {
+            Cow::Owned(c.escape_unicode().to_string())
+        } else {
+            String::from(c).into()
+        }
+    };
+    Cow::Owned(text.chars().map(escape).collect())
+}
+
+/// The same on one line, for tables and titles: runs of white space become one space.
+pub fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    harmless(&words.join(" ")).into_owned()
+}
+
+fn is_harmful(c: char) -> bool {
+    let directs = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    (c.is_control() && c != '\n' && c != '\t') || directs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_shown_not_obeyed() {
+        assert_eq!(harmless("a\tb\nc"), "a\tb\nc");
+        assert_eq!(harmless("\x1b[31mred\r"), "\\u{1b}[31mred\\u{d}");
+        assert_eq!(harmless("x\u{202e}y\u{9b}"), "x\\u{202e}y\\u{9b}");
+        assert_eq!(one_line(" a\r\n  b\t\x07c "), "a b \\u{7}c");
+    }
+}

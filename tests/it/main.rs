@@ -1,1 +1,35 @@
-fn main() {}
+//! The boundary tests: the real binary, spawned as a host spawns it, against scripted MCP servers.
+//!
+//! `cargo test` runs everything, `cargo test <filter>` a part. Each test is `<feature>::<story>`; the
+//! shared cases are `cases::<area>::<id>`. The harness is our own `main`, since this binary also
+//! plays the scripted servers that Pillion starts.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod cases;
+mod scripted;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    support::scripted::stdio_play::play_if_asked();
+    let mut arguments = Arguments::from_args();
+    // Most of a story is waiting for processes.
+    arguments.test_threads.get_or_insert(6);
+    let mut trials: Vec<Trial> = Vec::new();
+    trials.extend(scripted::stories());
+    trials.extend(cases::trials());
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// Names functions of a module as trials: `stories!("handshake": a, b)`.
+#[macro_export]
+macro_rules! stories {
+    ($feature:literal: $($story:ident),+ $(,)?) => {
+        vec![$(libtest_mimic::Trial::test(
+            concat!($feature, "::", stringify!($story)),
+            || { $story(); Ok(()) },
+        )),+]
+    };
+}

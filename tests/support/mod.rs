@@ -1,0 +1,18 @@
+//! What the stories and the shared cases stand on: a host that spawns the real binary, scripted MCP
+//! servers of every transport, and a place of its own for each test.
+//!
+//! Nothing here knows the inside of Pillion; it speaks to the binary through pipes, sockets and files.
+
+pub mod clock;
+pub mod contract;
+pub mod env;
+pub mod frames;
+pub mod host;
+pub mod matching;
+pub mod processes;
+pub mod scripted;
+
+pub use env::TestEnv;
+pub use host::{Host, HostOptions, RpcError};
+pub use scripted::http::HttpHost;
+pub use scripted::{ServerLog, StdioServer};

@@ -200,10 +200,10 @@ impl ToolHeaders {
 
 /// A header value for any text: as it is where that is safe, else in Base64 between markers.
 fn encode(text: &str) -> HeaderValue {
-    let is_safe = text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'))
-        && !text.starts_with([' ', '\t'])
-        && !text.ends_with([' ', '\t'])
-        && !(text.starts_with("=?base64?") && text.ends_with("?="));
+    let has_edge = text.starts_with([' ', '\t']) || text.ends_with([' ', '\t']);
+    let looks_encoded = text.starts_with("=?base64?") && text.ends_with("?=");
+    let is_printable = text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
+    let is_safe = is_printable && !has_edge && !looks_encoded;
     if is_safe && let Ok(value) = HeaderValue::from_str(text) {
         return value;
     }

@@ -274,14 +274,7 @@ fn reason(error: reqwest::Error) -> String {
 }
 
 fn redirect_of(response: &Response, method: &Method) -> Option<String> {
-    let redirects = match response.status() {
-        StatusCode::MOVED_PERMANENTLY
-        | StatusCode::FOUND
-        | StatusCode::SEE_OTHER
-        | StatusCode::TEMPORARY_REDIRECT
-        | StatusCode::PERMANENT_REDIRECT => true,
-        _ => false,
-    };
+    let redirects = matches!(response.status().as_u16(), 301..=303 | 307 | 308);
     // DELETE is a courtesy: it is not carried anywhere else.
     if !redirects || method == Method::DELETE {
         return None;

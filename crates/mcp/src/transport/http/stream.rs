@@ -27,23 +27,24 @@ const AFTER_ANSWER: Duration = Duration::from_secs(5);
 /// A stream that lasted this long was a good one: losing it starts a new count of tries.
 const LASTED: Duration = Duration::from_secs(30);
 
-/// Waits before a new connection where the server named none: 1 s, then half as much again each time, up to 30 s.
-/// A server that asks for no wait at all gets the least one.
+/// The waits before a new connection: as long as the server asked for, else 1 s; when that does not help, half as much
+/// again each time up to 30 s.
 struct Backoff {
     tries: u32,
-    next: Duration,
+    own: Duration,
 }
 
 impl Backoff {
     const FIRST: Duration = Duration::from_secs(1);
     const LONGEST: Duration = Duration::from_secs(30);
+    /// For servers that ask for no wait at all.
     const SHORTEST: Duration = Duration::from_millis(100);
     const MAX_TRIES: u32 = 5;
 
     fn new() -> Backoff {
         Backoff {
             tries: 0,
-            next: Backoff::FIRST,
+            own: Backoff::FIRST,
         }
     }
 
@@ -53,9 +54,13 @@ impl Backoff {
         if self.tries > Backoff::MAX_TRIES {
             return None;
         }
-        let own = self.next;
-        self.next = (own * 3 / 2).min(Backoff::LONGEST);
-        Some(asked.map_or(own, |asked| asked.max(Backoff::SHORTEST)))
+        let own = self.own;
+        self.own = (own * 3 / 2).min(Backoff::LONGEST);
+        Some(match asked {
+            Some(asked) if self.tries == 1 => asked.max(Backoff::SHORTEST),
+            Some(asked) => asked.max(own),
+            None => own,
+        })
     }
 }
 
@@ -201,7 +206,7 @@ pub(super) async fn listen(shared: Arc<Shared>, ready: oneshot::Sender<()>) {
                 let started = Instant::now();
                 stream.restart();
                 let progress = shared.read_standalone(&mut response, &mut stream).await;
-                if progress || stream.retry().is_some() || started.elapsed() >= LASTED {
+                if progress || started.elapsed() >= LASTED {
                     backoff = Backoff::new();
                 }
             }
@@ -221,9 +226,15 @@ pub(super) async fn listen(shared: Arc<Shared>, ready: oneshot::Sender<()>) {
                 return;
             }
         }
-        let Some(wait) = backoff.next(stream.retry()) else {
-            shared.note("the standalone stream was lost too often, it is not opened again".to_owned());
-            return;
+        let asked = stream.retry();
+        let wait = match (backoff.next(asked), asked) {
+            (Some(wait), _) => wait,
+            // A server that names a wait wants to be polled, but not in vain and often.
+            (None, Some(asked)) => asked.max(Backoff::LONGEST),
+            (None, None) => {
+                shared.note("the standalone stream was lost too often, it is not opened again".to_owned());
+                return;
+            }
         };
         tokio::time::sleep(wait).await;
     }
@@ -264,5 +275,29 @@ fn is_passing(error: &TransportError) -> bool {
         TransportError::Connect(_) | TransportError::StreamEnded => true,
         TransportError::Status { status, .. } => matches!(status, 502..=504),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_from_what_the_server_asked_for_and_end() {
+        let rows: [(Option<u64>, [u64; 5]); 4] = [
+            (None, [1000, 1500, 2250, 3375, 5062]),
+            (Some(500), [500, 1500, 2250, 3375, 5062]),
+            (Some(0), [100, 1500, 2250, 3375, 5062]),
+            (Some(3000), [3000, 3000, 3000, 3375, 5062]),
+        ];
+        for (asked, expected) in rows {
+            let mut backoff = Backoff::new();
+            let asked = asked.map(Duration::from_millis);
+            let waits: Vec<u128> = std::iter::from_fn(|| backoff.next(asked))
+                .map(|wait| wait.as_millis())
+                .take(9)
+                .collect();
+            assert_eq!(waits, expected.map(u128::from), "{asked:?}");
+        }
     }
 }

@@ -1,3 +1,5 @@
+//! The rules of HTTP+SSE, each against a server whose answers the test writes.
+
 use tokio::sync::mpsc;
 use url::Url;
 

@@ -10,7 +10,7 @@ use bytes::{Buf, Bytes, BytesMut};
 /// How much of each end of an oversize event is kept: enough to find the id of its message.
 const KEPT_END: usize = 512;
 
-/// Longer event ids are not offered back to a server, they would not fit into a request header.
+/// A longer event id does not fit into a request header.
 const LONGEST_ID: usize = 4096;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -233,7 +233,9 @@ impl EventStream {
                 }
             }
             b"id" if !value.contains(&0) => {
-                let usable = if value.len() <= LONGEST_ID { value } else { b"" };
+                // An id that cannot be sent back in a header makes the stream one that cannot be resumed.
+                let fits = value.len() <= LONGEST_ID && !value.iter().any(u8::is_ascii_control);
+                let usable = if fits { value } else { b"" };
                 self.next_id = Some(String::from_utf8_lossy(usable).into_owned());
             }
             b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
@@ -393,6 +395,7 @@ mod tests {
         assert_eq!(id(b"id: 7\n\nid: 8\n").as_deref(), Some("7"));
         assert_eq!(id(b"id: 7\n\nid: 8\0\n\n").as_deref(), Some("7"));
         assert_eq!(id(b"id: 7\n\nid\n\n"), None);
+        assert_eq!(id(b"id: 7\n\nid: a\x01b\n\n"), None);
         assert_eq!(id(b": nothing\n\n"), None);
     }
 

@@ -19,7 +19,8 @@ end
 local function shows(name, text)
   wait(('`%s` in %s'):format(text, name), function()
     local buffer = vim.fn.bufnr(name)
-    return buffer > 0 and table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), '\n'):find(text, 1, true)
+    return buffer > 0
+      and table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), '\n'):find(text, 1, true)
   end)
 end
 
@@ -136,9 +137,11 @@ end)
 
 story('progress reaches Neovim', function()
   local kinds = {}
-  vim.api.nvim_create_autocmd('LspProgress', { callback = function(event)
-    table.insert(kinds, event.data.params.value.kind)
-  end })
+  vim.api.nvim_create_autocmd('LspProgress', {
+    callback = function(event)
+      table.insert(kinds, event.data.params.value.kind)
+    end,
+  })
   vim.cmd([[Pillion call scripted count {"to": 3}]])
   shows('pillion://result', 'counted to 3')
   assert(kinds[1] == 'begin' and kinds[#kinds] == 'end' and #kinds > 2, vim.inspect(kinds))

@@ -95,7 +95,10 @@ local function start()
     name = 'pillion',
     cmd = M.options.cmd,
     root_dir = vim.fn.getcwd(),
-    init_options = { clientName = 'Neovim', capabilities = { questions = true, openUrl = true, urlQuestions = true } },
+    init_options = {
+      clientName = 'Neovim',
+      capabilities = { questions = true, openUrl = true, urlQuestions = true },
+    },
     workspace_folders = { { uri = vim.uri_from_fname(vim.fn.getcwd()), name = vim.fn.getcwd() } },
     handlers = handlers,
     flags = { exit_timeout = 500 }, -- Neovim then waits for the sidecar when it leaves itself

@@ -43,10 +43,12 @@ function M.check()
     return vim.health.info('The sidecar is not running; it starts with the first `:Pillion` command')
   end
   local mcp = vim.tbl_get(client.server_capabilities, 'experimental', 'mcp') or {}
-  vim.health.ok(('The sidecar runs, protocol %s, MCP %s'):format(
-    mcp.protocolVersion or '?',
-    table.concat(mcp.mcpRevisions or {}, ', ')
-  ))
+  vim.health.ok(
+    ('The sidecar runs, protocol %s, MCP %s'):format(
+      mcp.protocolVersion or '?',
+      table.concat(mcp.mcpRevisions or {}, ', ')
+    )
+  )
   servers(client)
 end
 

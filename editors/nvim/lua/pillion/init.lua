@@ -101,7 +101,10 @@ local commands = {
 function M.command(words)
   local name = words[1] or 'list'
   if not commands[name] then
-    return client.notify(('`%s` is not one of %s'):format(name, M.complete('', 'Pillion ')), vim.log.levels.ERROR)
+    return client.notify(
+      ('`%s` is not one of %s'):format(name, M.complete('', 'Pillion ')),
+      vim.log.levels.ERROR
+    )
   end
   if not words[2] and name ~= 'list' and name ~= 'quit' then
     return client.notify(('Which server? `:Pillion %s SERVER`'):format(name), vim.log.levels.ERROR)

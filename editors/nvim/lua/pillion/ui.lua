@@ -5,7 +5,12 @@ local client = require('pillion.client')
 local M = {}
 
 local space = vim.api.nvim_create_namespace('pillion')
-local groups = { ready = 'DiagnosticOk', error = 'DiagnosticError', needs_auth = 'DiagnosticWarn', connecting = 'DiagnosticInfo' }
+local groups = {
+  ready = 'DiagnosticOk',
+  error = 'DiagnosticError',
+  needs_auth = 'DiagnosticWarn',
+  connecting = 'DiagnosticInfo',
+}
 
 --- Shows a scratch buffer of this name in a split, or where it is shown already.
 local function open(name, filetype)
@@ -51,7 +56,13 @@ local function draw(buffer)
   vim.api.nvim_buf_clear_namespace(buffer, space, 0, -1)
   for row, name in ipairs(names) do
     local group = groups[client.servers[name].state] or 'Comment'
-    vim.api.nvim_buf_set_extmark(buffer, space, row - 1, math.max(#name, 20) + 1, { end_row = row, hl_group = group })
+    vim.api.nvim_buf_set_extmark(
+      buffer,
+      space,
+      row - 1,
+      math.max(#name, 20) + 1,
+      { end_row = row, hl_group = group }
+    )
   end
 end
 
@@ -81,12 +92,16 @@ function M.list(pillion)
       client.notify(help)
     end, { buffer = buffer, desc = 'Keys' })
     local group = vim.api.nvim_create_augroup('pillion.list', {})
-    vim.api.nvim_create_autocmd('User', { group = group, pattern = 'PillionChanged', callback = function()
-      if not vim.api.nvim_buf_is_valid(buffer) then
-        return true -- the list is closed: no more drawing
-      end
-      draw(buffer)
-    end })
+    vim.api.nvim_create_autocmd('User', {
+      group = group,
+      pattern = 'PillionChanged',
+      callback = function()
+        if not vim.api.nvim_buf_is_valid(buffer) then
+          return true -- the list is closed: no more drawing
+        end
+        draw(buffer)
+      end,
+    })
   end)
 end
 
@@ -106,17 +121,23 @@ function M.log(server)
     end
     local buffer = open('pillion://log/' .. server, 'pillion-log')
     fill(buffer, 0, text(log.lines))
-    local follow = vim.api.nvim_create_autocmd('User', { pattern = 'PillionLog', callback = function(event)
-      if event.data.server == server then
-        fill(buffer, vim.api.nvim_buf_line_count(buffer), text(event.data.lines))
-      end
-    end })
-    vim.api.nvim_create_autocmd('BufWipeout', { buffer = buffer, callback = function()
-      vim.api.nvim_del_autocmd(follow)
-      if client.running() then
-        client.request('mcp.logs', client.at(server, { follow = false, limit = 1 }), function() end)
-      end
-    end })
+    local follow = vim.api.nvim_create_autocmd('User', {
+      pattern = 'PillionLog',
+      callback = function(event)
+        if event.data.server == server then
+          fill(buffer, vim.api.nvim_buf_line_count(buffer), text(event.data.lines))
+        end
+      end,
+    })
+    vim.api.nvim_create_autocmd('BufWipeout', {
+      buffer = buffer,
+      callback = function()
+        vim.api.nvim_del_autocmd(follow)
+        if client.running() then
+          client.request('mcp.logs', client.at(server, { follow = false, limit = 1 }), function() end)
+        end
+      end,
+    })
   end)
 end
 
@@ -140,7 +161,8 @@ local function value(field, server, check, done, complaint, before)
     field.label .. (field.description and ' (' .. field.description .. ')' or ''),
     field.required and ' *' or ''
   )
-  local options = field.type == 'boolean' and { { value = true, label = 'yes' }, { value = false, label = 'no' } }
+  local options = field.type == 'boolean'
+      and { { value = true, label = 'yes' }, { value = false, label = 'no' } }
     or field.type == 'choice' and not field.typed and field.options
   if options then
     local format = function(option)
@@ -190,7 +212,8 @@ end
 --- Validates one field with the sidecar, as one types.
 local function checker(question)
   return function(field, typed, done)
-    local answer = { question = question.id, action = 'accept', content = { [field.name] = typed }, check = true }
+    local answer =
+      { question = question.id, action = 'accept', content = { [field.name] = typed }, check = true }
     client.request('mcp.answer', answer, function(answered)
       for _, problem in ipairs(answered and answered.problems or {}) do
         if problem.field == field.name then

@@ -66,3 +66,6 @@ pub use question::*;
 pub use raw::{Json, Raw};
 pub use schema::generated_files;
 pub use status::*;
+
+#[cfg(test)]
+mod tests;

@@ -37,6 +37,9 @@ pub enum CallError {
     StreamEnded,
     #[error("too many requests are waiting for this server")]
     Overloaded,
+    /// The host answered a question of the server with an error, which this era has no way to tell the server.
+    #[error("{message}")]
+    Refused { code: i64, message: String },
 }
 
 /// Why there is no connection.

@@ -6,12 +6,16 @@
 //!
 //! What a server sends stays the server's own text: results travel as [`serde_json::value::RawValue`] from the wire to the caller.
 
+mod connection;
 pub mod error;
 mod headers;
 pub mod host;
+mod limits;
 pub mod target;
 mod transport;
 
+pub use connection::connect::connect;
+pub use connection::{CallOptions, Connection, ListLimits, Listed, Progress, ProgressSink, ServerInfo};
 pub use error::{CallError, CloseReason, Closed, ConnectError, SpawnFailure};
 pub use headers::ToolHeaders;
 pub use host::{CallTag, ConnectionHost, Event, InputKind, InputReply, InputRequest, ListKind, LogLevel};

@@ -5,16 +5,23 @@
 
 use std::time::Duration;
 
+use ::http::{HeaderName, HeaderValue};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use ::http::{HeaderName, HeaderValue};
 
 use crate::error::Closed;
 use crate::target::Era;
 
 pub(crate) mod event_stream;
 pub(crate) mod http;
+#[cfg(test)]
+mod scripted;
 pub(crate) mod sse;
+pub(crate) mod stdio;
+
+mod child;
+mod line;
+pub(crate) mod stderr;
 
 /// Takes what a link received. Links hold it weakly: a connection nobody holds any more ends.
 pub(crate) trait Inbox: Send + Sync {
@@ -28,19 +35,18 @@ pub(crate) trait Inbox: Send + Sync {
     fn waits_for(&self, id: u64) -> bool;
     /// This request will get no answer. Harmless for a request that has one already.
     fn failed(&self, id: u64, error: TransportError);
-    /// Whether this request still waits for its answer: a stream whose request has been answered is neither resumed nor missed.
-    fn is_waiting(&self, id: u64) -> bool;
-    /// A message too large to keep (stdio): its first bytes, and its last ones once they are known. The engine looks in them for
+    /// A message too large to keep on a carrier that all requests share: its first bytes, and its last ones once they are known. The engine looks in them for
     /// the id of the request to fail, and says whether it found one.
     fn oversize(&self, head: &[u8], tail: Option<&[u8]>) -> bool;
     /// A line that will not end: whoever waits on this carrier waits in vain (stdio).
     fn stuck(&self);
     /// Something between the messages that is none.
     fn noise(&self, text: &str);
-    fn stderr(&self, line: &str);
+    /// One line of a child's stderr, control characters made harmless.
+    fn stderr(&self, line: String);
     /// A remark for people who look for a fault.
     fn note(&self, text: String);
-    /// The carrier is gone: every waiter fails. Called once.
+    /// The carrier is gone: every waiter fails. Called once; the engine adds what the child said last.
     fn closed(&self, closed: Closed);
 }
 

@@ -5,13 +5,8 @@
 
 use std::time::Duration;
 
+use crate::limits::{EVENT_ID, OVERSIZE_EDGE};
 use bytes::{Buf, Bytes, BytesMut};
-
-/// How much of each end of an oversize event is kept: enough to find the id of its message.
-const KEPT_END: usize = 512;
-
-/// A longer event id does not fit into a request header.
-const LONGEST_ID: usize = 4096;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -234,7 +229,7 @@ impl EventStream {
             }
             b"id" if !value.contains(&0) => {
                 // An id that cannot be sent back in a header makes the stream one that cannot be resumed.
-                let fits = value.len() <= LONGEST_ID && !value.iter().any(u8::is_ascii_control);
+                let fits = value.len() <= EVENT_ID && !value.iter().any(u8::is_ascii_control);
                 let usable = if fits { value } else { b"" };
                 self.next_id = Some(String::from_utf8_lossy(usable).into_owned());
             }
@@ -291,10 +286,10 @@ impl EventStream {
 impl Oversize {
     fn add(&mut self, piece: &[u8]) {
         self.line_is_empty &= piece.is_empty();
-        let missing = KEPT_END - self.head.len();
+        let missing = OVERSIZE_EDGE - self.head.len();
         self.head.extend_from_slice(&piece[..piece.len().min(missing)]);
-        let newest = &piece[piece.len().saturating_sub(KEPT_END)..];
-        let surplus = (self.tail.len() + newest.len()).saturating_sub(KEPT_END);
+        let newest = &piece[piece.len().saturating_sub(OVERSIZE_EDGE)..];
+        let surplus = (self.tail.len() + newest.len()).saturating_sub(OVERSIZE_EDGE);
         self.tail.drain(..surplus);
         self.tail.extend_from_slice(newest);
     }
@@ -401,14 +396,14 @@ mod tests {
 
     #[test]
     fn an_id_too_long_for_a_header_makes_the_stream_one_without_ids() {
-        let mut stream = EventStream::new(2 * LONGEST_ID);
+        let mut stream = EventStream::new(2 * EVENT_ID);
         let mut id_after = |length: usize| {
             stream.push(Bytes::from(format!("id: {}\n\n", "x".repeat(length))));
             assert_eq!(stream.next(), None);
             stream.last_id().map(str::len)
         };
-        assert_eq!(id_after(LONGEST_ID), Some(LONGEST_ID));
-        assert_eq!(id_after(LONGEST_ID + 1), None);
+        assert_eq!(id_after(EVENT_ID), Some(EVENT_ID));
+        assert_eq!(id_after(EVENT_ID + 1), None);
     }
 
     #[test]
@@ -443,7 +438,7 @@ mod tests {
             };
             assert!(head.starts_with(b"data: {\"id\":5,"));
             assert!(tail.ends_with(b"data: ,\"z\":1}"));
-            assert_eq!((head.len(), tail.len()), (KEPT_END, KEPT_END));
+            assert_eq!((head.len(), tail.len()), (OVERSIZE_EDGE, OVERSIZE_EDGE));
             assert_eq!(data.as_ref(), b"a");
             assert_eq!(stream.last_id(), Some("3"));
         }

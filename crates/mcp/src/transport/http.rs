@@ -11,7 +11,6 @@ mod stream;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
 
 use ::http::header::{ACCEPT, CONTENT_TYPE};
 use ::http::{HeaderMap, HeaderValue, Method};
@@ -26,19 +25,11 @@ use tokio_util::task::TaskTracker;
 use self::exchange::{Endpoint, Media, PROTOCOL_VERSION, SESSION_ID};
 use super::{Inbox, Link, LinkLimits, OutKind, Outgoing, TransportError};
 use crate::error::{CloseReason, Closed};
+use crate::limits::{DELETE_WAIT, LISTEN_WAIT, SHOWN_BODY};
 use crate::target::{Era, HttpTarget};
 
 pub use self::client::{ClientOptions, client};
 pub use self::exchange::is_reserved_header;
-
-/// How long a server may let its standalone stream wait before it counts as ready without.
-const LISTEN_WAIT: Duration = Duration::from_secs(1);
-
-/// The farewell to a session is a courtesy.
-const DELETE_WAIT: Duration = Duration::from_secs(2);
-
-/// So much is kept of a JSON body until it turned out to hold the answer.
-const MAX_SHOWN_BODY: usize = 1024;
 
 /// The first version that wants to be named in a header.
 const FIRST_NAMED_VERSION: &str = "2025-06-18";
@@ -234,7 +225,7 @@ impl Shared {
                 let Some(inbox) = self.inbox.upgrade() else {
                     return Ok(());
                 };
-                let beginning = body.slice(..body.len().min(MAX_SHOWN_BODY)).to_vec();
+                let beginning = body.slice(..body.len().min(SHOWN_BODY)).to_vec();
                 if !body.is_empty() {
                     reader::hand_over(&*inbox, body, Some(id));
                 }

@@ -20,10 +20,8 @@ use super::http::exchange::{self, Endpoint, Media};
 use super::http::reader;
 use super::{Inbox, Link, LinkLimits, OutKind, Outgoing, TransportError};
 use crate::error::{CloseReason, Closed};
+use crate::limits::ENDPOINT_WAIT;
 use crate::target::HttpTarget;
-
-/// How long a server may take to name the address for messages.
-const ENDPOINT_WAIT: Duration = Duration::from_secs(10);
 
 /// Opens the stream and waits for the address that messages are sent to.
 pub(crate) async fn open(

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
+use crate::limits::{CONNECT_TIMEOUT, TCP_KEEPALIVE};
 use reqwest::redirect::Policy;
-
-/// A lost peer is noticed on a stream that is silent for hours.
-const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// What the client of this process shall be like.
 #[derive(Clone, Debug)]
@@ -19,7 +17,7 @@ impl Default for ClientOptions {
     fn default() -> ClientOptions {
         ClientOptions {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            connect_timeout: Duration::from_secs(10),
+            connect_timeout: CONNECT_TIMEOUT,
         }
     }
 }

@@ -3,7 +3,6 @@
 //! Used by both remote transports. It knows nothing of JSON-RPC.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{
@@ -14,20 +13,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use reqwest::Response;
 use url::Url;
 
+use crate::limits::{ERROR_BODY, ERROR_BODY_WAIT, MAX_REDIRECTS};
 use crate::target::{HttpTarget, TokenSource};
 use crate::transport::TransportError;
 
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(crate) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-
-const MAX_REDIRECTS: usize = 5;
-
-/// Of a refusal this much is read, for people and for the JSON-RPC error that may be in it.
-const MAX_ERROR_BODY: usize = 64 * 1024;
-
-/// A refusal whose body does not come is told without it.
-const ERROR_BODY_WAIT: Duration = Duration::from_secs(5);
 
 /// Whether a header is set by the protocol: where a user configured it, it is ignored.
 pub fn is_reserved_header(name: &HeaderName) -> bool {
@@ -233,9 +225,9 @@ async fn beginning(mut response: Response) -> String {
     let mut body = Vec::new();
     let read = async {
         while let Ok(Some(piece)) = response.chunk().await {
-            let missing = MAX_ERROR_BODY - body.len();
+            let missing = ERROR_BODY - body.len();
             body.extend_from_slice(&piece[..piece.len().min(missing)]);
-            if body.len() == MAX_ERROR_BODY {
+            if body.len() == ERROR_BODY {
                 break;
             }
         }

@@ -12,6 +12,9 @@ use tokio::time::Instant;
 
 use super::exchange::{self, LAST_EVENT_ID, Media};
 use super::{Shared, lock, reader};
+use crate::limits::{
+    AFTER_ANSWER, RESUME_BACKOFF, RESUME_BACKOFF_MAX, RESUME_TRIES, RESUME_WAIT_MIN, STREAM_LASTED,
+};
 use crate::target::Era;
 use crate::transport::TransportError;
 use crate::transport::event_stream::{EventStream, Item, Kind};
@@ -21,12 +24,6 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// Compressing proxies hold back the events of an endless stream.
 const UNCOMPRESSED: HeaderValue = HeaderValue::from_static("identity");
 
-/// After its answer a stream should end by itself; until then the server may have more to say.
-const AFTER_ANSWER: Duration = Duration::from_secs(5);
-
-/// A stream that lasted this long was a good one: losing it starts a new count of tries.
-const LASTED: Duration = Duration::from_secs(30);
-
 /// The waits before a new connection: as long as the server asked for, else 1 s; when that does not help, half as much
 /// again each time up to 30 s.
 struct Backoff {
@@ -35,29 +32,23 @@ struct Backoff {
 }
 
 impl Backoff {
-    const FIRST: Duration = Duration::from_secs(1);
-    const LONGEST: Duration = Duration::from_secs(30);
-    /// For servers that ask for no wait at all.
-    const SHORTEST: Duration = Duration::from_millis(100);
-    const MAX_TRIES: u32 = 5;
-
     fn new() -> Backoff {
         Backoff {
             tries: 0,
-            own: Backoff::FIRST,
+            own: RESUME_BACKOFF,
         }
     }
 
     /// The next wait, or `None` when it has been tried often enough.
     fn next(&mut self, asked: Option<Duration>) -> Option<Duration> {
         self.tries += 1;
-        if self.tries > Backoff::MAX_TRIES {
+        if self.tries > RESUME_TRIES {
             return None;
         }
         let own = self.own;
-        self.own = (own * 3 / 2).min(Backoff::LONGEST);
+        self.own = (own * 3 / 2).min(RESUME_BACKOFF_MAX);
         Some(match asked {
-            Some(asked) if self.tries == 1 => asked.max(Backoff::SHORTEST),
+            Some(asked) if self.tries == 1 => asked.max(RESUME_WAIT_MIN),
             Some(asked) => asked.max(own),
             None => own,
         })
@@ -206,7 +197,7 @@ pub(super) async fn listen(shared: Arc<Shared>, ready: oneshot::Sender<()>) {
                 let started = Instant::now();
                 stream.restart();
                 let progress = shared.read_standalone(&mut response, &mut stream).await;
-                if progress || started.elapsed() >= LASTED {
+                if progress || started.elapsed() >= STREAM_LASTED {
                     backoff = Backoff::new();
                 }
             }
@@ -230,7 +221,7 @@ pub(super) async fn listen(shared: Arc<Shared>, ready: oneshot::Sender<()>) {
         let wait = match (backoff.next(asked), asked) {
             (Some(wait), _) => wait,
             // A server that names a wait wants to be polled, but not in vain and often.
-            (None, Some(asked)) => asked.max(Backoff::LONGEST),
+            (None, Some(asked)) => asked.max(RESUME_BACKOFF_MAX),
             (None, None) => {
                 shared.note("the standalone stream was lost too often, it is not opened again".to_owned());
                 return;

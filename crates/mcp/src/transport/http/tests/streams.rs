@@ -1,5 +1,7 @@
 //! Streams that answer a request: complete, lost, taken up again, given up.
 
+use std::time::Duration;
+
 use super::*;
 
 #[tokio::test]

@@ -78,7 +78,7 @@ pub enum AnswerValue {
     Text(String),
     Number(Number),
     Boolean(bool),
-    Texts(Vec<String>),
+    List(Vec<String>),
 }
 
 impl JsonSchema for AnswerValue {

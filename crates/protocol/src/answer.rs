@@ -78,7 +78,7 @@ pub enum AnswerValue {
     Text(String),
     Number(Number),
     Boolean(bool),
-    List(Vec<String>),
+    Texts(Vec<String>),
 }
 
 impl JsonSchema for AnswerValue {

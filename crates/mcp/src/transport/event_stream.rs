@@ -15,9 +15,9 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub(crate) enum Item {
     /// A complete event. Events without data are not messages and are not reported.
     Event { kind: Kind, data: Bytes },
-    /// The current event has just grown over the limit: its first bytes. The rest of it is thrown away.
+    /// The current event has just grown over the limit: the first bytes of its data. The rest of it is thrown away.
     TooLarge { head: Vec<u8> },
-    /// The event over the limit has ended. These are the first and the last bytes of its lines.
+    /// The event over the limit has ended. These are the first and the last bytes of its data.
     Skipped { head: Vec<u8>, tail: Vec<u8> },
 }
 
@@ -60,7 +60,16 @@ pub(crate) struct EventStream {
 struct Oversize {
     head: Vec<u8>,
     tail: Vec<u8>,
-    line_is_empty: bool,
+    line: OversizeLine,
+}
+
+/// What is known of the unfinished line of an event over the limit.
+#[derive(Debug)]
+enum OversizeLine {
+    /// Its first bytes, too few to know the field.
+    Start(Vec<u8>),
+    Data,
+    Other,
 }
 
 impl EventStream {
@@ -158,7 +167,7 @@ impl EventStream {
         }
         if let Some(oversize) = &mut self.oversize {
             oversize.add(piece);
-            if !std::mem::replace(&mut oversize.line_is_empty, true) {
+            if !oversize.end_line() {
                 return None;
             }
             return self.end_event();
@@ -166,7 +175,7 @@ impl EventStream {
         if self.is_over_limit(piece.len()) && !(self.line.is_empty() && piece.starts_with(b":")) {
             let item = self.start_skipping(piece);
             if let Some(oversize) = &mut self.oversize {
-                oversize.line_is_empty = true;
+                oversize.end_line();
             }
             return Some(item);
         }
@@ -272,9 +281,9 @@ impl EventStream {
         let mut oversize = Oversize {
             head: Vec::new(),
             tail: Vec::new(),
-            line_is_empty: true,
+            line: OversizeLine::Start(Vec::new()),
         };
-        oversize.add(&std::mem::take(&mut self.data));
+        oversize.keep(&std::mem::take(&mut self.data));
         oversize.add(&std::mem::take(&mut self.line));
         oversize.add(piece);
         let head = oversize.head.clone();
@@ -284,11 +293,41 @@ impl EventStream {
 }
 
 impl Oversize {
+    /// A piece of the unfinished line.
     fn add(&mut self, piece: &[u8]) {
-        self.line_is_empty &= piece.is_empty();
+        const FIELD: &[u8] = b"data: ";
+        let mut rest = piece;
+        if let OversizeLine::Start(start) = &mut self.line {
+            let (more, after) = rest.split_at(rest.len().min(FIELD.len() - start.len()));
+            start.extend_from_slice(more);
+            rest = after;
+            if start.len() < FIELD.len() {
+                return;
+            }
+            let start = std::mem::take(start);
+            self.line = match split_field(&start) {
+                (b"data", value) => {
+                    self.keep(value);
+                    OversizeLine::Data
+                }
+                _ => OversizeLine::Other,
+            };
+        }
+        if matches!(self.line, OversizeLine::Data) {
+            self.keep(rest);
+        }
+    }
+
+    /// Says whether the line was empty, which ends the event.
+    fn end_line(&mut self) -> bool {
+        let line = std::mem::replace(&mut self.line, OversizeLine::Start(Vec::new()));
+        matches!(line, OversizeLine::Start(start) if start.is_empty())
+    }
+
+    fn keep(&mut self, data: &[u8]) {
         let missing = OVERSIZE_EDGE - self.head.len();
-        self.head.extend_from_slice(&piece[..piece.len().min(missing)]);
-        let newest = &piece[piece.len().saturating_sub(OVERSIZE_EDGE)..];
+        self.head.extend_from_slice(&data[..data.len().min(missing)]);
+        let newest = &data[data.len().saturating_sub(OVERSIZE_EDGE)..];
         let surplus = (self.tail.len() + newest.len()).saturating_sub(OVERSIZE_EDGE);
         self.tail.drain(..surplus);
         self.tail.extend_from_slice(newest);
@@ -424,7 +463,9 @@ mod tests {
     #[test]
     fn an_event_over_the_limit_is_skipped_and_the_next_one_is_read() {
         let long = "y".repeat(2 * LIMIT);
-        let text = format!("id: 3\ndata: {{\"id\":5,\"x\":\"{long}\"\ndata: ,\"z\":1}}\n\ndata: a\n\n");
+        let text = format!(
+            "id: 3\ndata: {{\"id\":5,\"x\":\"{long}\"\nid: 4\ndata\ndata: ,\"z\":1}}\n: c\n\ndata: a\n\n"
+        );
         for size in [1, 7, 100, LIMIT - 1, LIMIT, text.len()] {
             let pieces: Vec<&[u8]> = text.as_bytes().chunks(size).collect();
             let (items, stream) = read(&pieces);
@@ -436,11 +477,15 @@ mod tests {
             else {
                 panic!("{items:?} with pieces of {size}");
             };
-            assert!(head.starts_with(b"data: {\"id\":5,"));
-            assert!(tail.ends_with(b"data: ,\"z\":1}"));
+            assert!(head.starts_with(b"{\"id\":5,"));
+            assert!(tail.ends_with(b"y\",\"z\":1}"));
             assert_eq!((head.len(), tail.len()), (OVERSIZE_EDGE, OVERSIZE_EDGE));
             assert_eq!(data.as_ref(), b"a");
-            assert_eq!(stream.last_id(), Some("3"));
+            assert_eq!(
+                stream.last_id(),
+                Some("3"),
+                "fields of the part thrown away do not count"
+            );
         }
     }
 

@@ -194,7 +194,7 @@ async fn an_event_over_the_limit_on_the_standalone_stream_costs_only_itself() {
     let Told::Oversize { head, tail: None } = setup.told().await else {
         panic!("not too large")
     };
-    assert!(head.starts_with("data: {\"id\":5,"));
+    assert!(head.starts_with("{\"id\":5,"));
     let Told::Oversize { tail: Some(tail), .. } = setup.told().await else {
         panic!("not skipped")
     };

@@ -1,1 +1,23 @@
-//! Filled by its own change.
+//! Everything a host can want from its MCP servers: configuration, lifecycle, calls, questions, and what servers offer.
+//!
+//! [`Manager`] has one method per method of the protocol. It knows no stdio, no framing and no command line:
+//! whoever drives it implements [`HostSink`] and gets news through that.
+
+mod calls;
+mod catalog;
+mod changes;
+mod config;
+mod core;
+mod env;
+mod error;
+pub mod limits;
+mod manager;
+mod progress;
+mod question;
+mod sampling;
+mod server;
+mod sink;
+
+pub use env::{Env, WatchdogHook};
+pub use manager::Manager;
+pub use sink::{HostSink, RequestContext};

@@ -1,0 +1,9 @@
+//! Configuration: the files, their layers, and how an entry becomes what is started.
+
+pub(crate) mod expand;
+pub(crate) mod file;
+pub(crate) mod layers;
+pub(crate) mod secret;
+pub(crate) mod store;
+pub(crate) mod syntax;
+pub(crate) mod validate;

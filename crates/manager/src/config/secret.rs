@@ -1,0 +1,204 @@
+//! What is a secret in an entry, and how it looks from outside.
+
+use protocol::{OauthSetting, ServerEntry};
+
+/// Stands for a secret in everything that leaves the process.
+pub(crate) const MASK: &str = "********";
+
+const SECRET_WORDS: [&str; 8] = [
+    "token",
+    "key",
+    "secret",
+    "password",
+    "passwd",
+    "credential",
+    "authorization",
+    "cookie",
+];
+
+/// Whether the value under this name of `env`, `headers`, an option or a query is a secret.
+pub(crate) fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET_WORDS.iter().any(|word| name.contains(word))
+}
+
+/// A value that consists of references only holds no secret itself.
+fn is_literal(value: &str) -> bool {
+    !(value.starts_with("${") && value.ends_with('}')) && !value.is_empty()
+}
+
+/// An entry as it may leave the process, with pointers to what is masked.
+pub(crate) fn masked(entry: &ServerEntry) -> (ServerEntry, Vec<String>) {
+    let mut entry = entry.clone();
+    let mut pointers = Vec::new();
+    for (member, map) in [("env", &mut entry.env), ("headers", &mut entry.headers)] {
+        for (name, value) in map.iter_mut().flatten() {
+            // `Bearer ${TOKEN}` shows its reference; a literal beside it would be a secret.
+            if is_secret_name(name) && is_literal(value) && !is_scheme_and_reference(value) {
+                MASK.clone_into(value);
+                pointers.push(super::validate::pointer(&[member, name]));
+            }
+        }
+    }
+    if let Some(OauthSetting::On(oauth)) = &mut entry.oauth
+        && let Some(secret) = &mut oauth.client_secret
+        && is_literal(secret)
+    {
+        MASK.clone_into(secret);
+        pointers.push("/oauth/clientSecret".to_owned());
+    }
+    if let Some(args) = &mut entry.args {
+        for (index, masked) in masked_arguments(args) {
+            args[index] = masked;
+            pointers.push(format!("/args/{index}"));
+        }
+    }
+    if let Some(url) = &mut entry.url {
+        let shown = masked_url(url);
+        if **url != *shown {
+            *url = shown.into();
+            pointers.push("/url".to_owned());
+        }
+    }
+    (entry, pointers)
+}
+
+fn is_scheme_and_reference(value: &str) -> bool {
+    value.split_once(' ').is_some_and(|(scheme, rest)| {
+        scheme.chars().all(|character| character.is_ascii_alphabetic()) && !is_literal(rest.trim())
+    })
+}
+
+/// Arguments whose value is a secret: `--token=x`, `--token x`, `API_KEY=x`.
+fn masked_arguments(args: &[String]) -> Vec<(usize, String)> {
+    let mut masked = Vec::new();
+    let mut value_of_secret = false;
+    for (index, argument) in args.iter().enumerate() {
+        if value_of_secret && !argument.starts_with('-') {
+            if is_literal(argument) {
+                masked.push((index, MASK.to_owned()));
+            }
+            value_of_secret = false;
+            continue;
+        }
+        value_of_secret = false;
+        if let Some((name, value)) = argument.split_once('=') {
+            let is_option =
+                name.starts_with('-') || name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            if is_option && is_secret_name(name) && is_literal(value) {
+                masked.push((index, format!("{name}={MASK}")));
+            }
+        } else if argument.starts_with('-') && is_secret_name(argument) {
+            value_of_secret = true;
+        }
+    }
+    masked
+}
+
+/// The arguments of a command line as they may be shown.
+pub(crate) fn shown_arguments(args: &[String]) -> Vec<String> {
+    let mut shown = args.to_vec();
+    for (index, masked) in masked_arguments(args) {
+        shown[index] = masked;
+    }
+    shown
+}
+
+/// A URL without its password and the values of secret-looking query names.
+pub(crate) fn masked_url(text: &str) -> String {
+    let Ok(mut url) = url::Url::parse(text) else {
+        return text.to_owned();
+    };
+    let mut changed = false;
+    if url.password().is_some() {
+        changed = url.set_password(Some(MASK)).is_ok();
+    }
+    let has_secret = url
+        .query_pairs()
+        .any(|(name, value)| is_secret_name(&name) && is_literal(&value));
+    if has_secret {
+        let pairs: Vec<(String, String)> = url
+            .query_pairs()
+            .map(|(name, value)| {
+                let value = if is_secret_name(&name) && is_literal(&value) {
+                    MASK.into()
+                } else {
+                    value.into_owned()
+                };
+                (name.into_owned(), value)
+            })
+            .collect();
+        url.query_pairs_mut().clear().extend_pairs(pairs);
+        changed = true;
+    }
+    if changed { url.to_string() } else { text.to_owned() }
+}
+
+/// A URL without credentials, query and fragment, as a status shows it.
+pub(crate) fn bare_url(text: &str) -> String {
+    let Ok(mut url) = url::Url::parse(text) else {
+        return text.split(['?', '#']).next().unwrap_or_default().to_owned();
+    };
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_query(None);
+    url.set_fragment(None);
+    let ends_bare = !text.split(['?', '#']).next().unwrap_or_default().ends_with('/');
+    let shown = url.to_string();
+    if url.path() == "/" && ends_bare {
+        shown.trim_end_matches('/').to_owned()
+    } else {
+        shown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn secrets_are_masked_and_references_shown() {
+        let entry: ServerEntry = serde_json::from_value(json!({
+            "command": "x",
+            "args": ["--api-key", "s3", "--token=s4", "plain", "ACME_SECRET=s5", "--verbose"],
+            "env": {"API_TOKEN": "s1", "REF_TOKEN": "${T}", "PLAIN": "p"},
+        }))
+        .unwrap();
+        let (shown, pointers) = masked(&entry);
+        assert_eq!(pointers, ["/env/API_TOKEN", "/args/1", "/args/2", "/args/4"]);
+        assert_eq!(
+            shown.args.unwrap(),
+            [
+                "--api-key",
+                MASK,
+                "--token=********",
+                "plain",
+                "ACME_SECRET=********",
+                "--verbose"
+            ]
+        );
+        assert_eq!(shown.env.as_ref().unwrap()["REF_TOKEN"], "${T}");
+        assert_eq!(shown.env.as_ref().unwrap()["PLAIN"], "p");
+    }
+
+    #[test]
+    fn headers_with_a_reference_stay_readable() {
+        let entry: ServerEntry = serde_json::from_value(json!({
+            "url": "https://u:pw@h/mcp?api_key=k&x=1",
+            "headers": {"Authorization": "Bearer ${T}", "X-Api-Key": "k", "Cookie": "a=b"},
+        }))
+        .unwrap();
+        let (shown, pointers) = masked(&entry);
+        assert_eq!(pointers, ["/headers/Cookie", "/headers/X-Api-Key", "/url"]);
+        assert_eq!(shown.headers.unwrap()["Authorization"], "Bearer ${T}");
+        assert!(!shown.url.unwrap().contains("pw"));
+    }
+
+    #[test]
+    fn a_status_shows_the_bare_url() {
+        assert_eq!(bare_url("https://u:p@h/mcp?token=1#f"), "https://h/mcp");
+        assert_eq!(bare_url("http://127.0.0.1:8080"), "http://127.0.0.1:8080");
+        assert_eq!(bare_url("${BASE}/mcp?x"), "${BASE}/mcp");
+    }
+}

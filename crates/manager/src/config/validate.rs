@@ -1,0 +1,373 @@
+//! What a good entry is: the published schema, and the rules between members that no schema says.
+
+use std::sync::LazyLock;
+
+use protocol::ServerEntry;
+use serde_json::{Map, Value};
+
+use super::file::{Fault, FileEntry};
+use super::syntax::Document;
+
+/// Names that a *new* entry may have are shorter; a file may hold names up to this many characters.
+const NAME_CHARS: usize = 200;
+/// Revisions of MCP that `protocol` may pin, besides `auto` and `legacy`.
+pub(crate) const REVISIONS: [&str; 5] = [
+    "2024-11-05",
+    "2025-03-26",
+    "2025-06-18",
+    "2025-11-25",
+    "2026-07-28",
+];
+
+/// Something wrong in an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// Steps from the entry to the member.
+    pub path: Vec<String>,
+    pub message: String,
+}
+
+impl Problem {
+    fn at(path: &[&str], message: impl Into<String>) -> Problem {
+        Problem {
+            path: path.iter().map(|step| (*step).to_owned()).collect(),
+            message: message.into(),
+        }
+    }
+
+    /// The path as a JSON Pointer (RFC 6901).
+    pub fn pointer(&self) -> String {
+        pointer(&self.path)
+    }
+}
+
+/// Steps as a JSON Pointer (RFC 6901).
+pub(crate) fn pointer<S: AsRef<str>>(path: &[S]) -> String {
+    path.iter()
+        .map(|step| format!("/{}", step.as_ref().replace('~', "~0").replace('/', "~1")))
+        .collect()
+}
+
+static SCHEMA: LazyLock<Value> = LazyLock::new(protocol::schema::standalone::<ServerEntry>);
+static VALIDATOR: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
+    jsonschema::validator_for(&SCHEMA).expect("the published schema of an entry is a valid schema")
+});
+
+/// All entries of a file, in its order. An error means that the file as a whole holds no entries.
+pub(crate) fn entries(document: &Document<'_>) -> Result<Vec<FileEntry>, Fault> {
+    let root = document.value();
+    let members = match &root {
+        Value::Null => return Ok(Vec::new()),
+        Value::Object(members) => members,
+        _ => {
+            return Err(Fault {
+                message: "the file must hold an object with `servers`".to_owned(),
+                place: Some(document.place::<&str>(&[])),
+            });
+        }
+    };
+    let servers = match members.get("servers") {
+        None | Some(Value::Null) => {
+            if members.contains_key("mcpServers") {
+                return Err(Fault {
+                    message: "`mcpServers` is another program's format: rename it to `servers`".to_owned(),
+                    place: Some(document.place_of_name::<&str>(&[], "mcpServers")),
+                });
+            }
+            return Ok(Vec::new());
+        }
+        Some(Value::Object(servers)) => servers,
+        Some(_) => {
+            return Err(Fault {
+                message: "`servers` must be an object of entries by name".to_owned(),
+                place: Some(document.place(&["servers"])),
+            });
+        }
+    };
+    let repeated = document.repeated_names(&["servers"]);
+    let entries = servers.iter().map(|(name, value)| {
+        let mut entry = one(document, name, value);
+        if repeated.contains(name) {
+            let place = document.place_of_name(&["servers"], name);
+            entry.faults.push(Fault {
+                message: format!("`{name}` occurs twice"),
+                place: Some(place),
+            });
+        }
+        entry
+    });
+    Ok(entries.collect())
+}
+
+fn one(document: &Document<'_>, name: &str, value: &Value) -> FileEntry {
+    let (known, unknown) = known_members(value);
+    let mut problems = problems(&known);
+    if name.is_empty() || name.chars().count() > NAME_CHARS || name.chars().any(char::is_control) {
+        problems.insert(
+            0,
+            Problem::at(&[], format!("a name has 1 to {NAME_CHARS} characters")),
+        );
+    }
+    let faults = problems.into_iter().map(|problem| {
+        let mut path = vec!["servers".to_owned(), name.to_owned()];
+        path.extend(problem.path.iter().cloned());
+        Fault {
+            message: problem.message,
+            place: Some(document.place(&path)),
+        }
+    });
+    let faults: Vec<Fault> = faults.collect();
+    let entry = serde_json::from_value(known.clone()).unwrap_or_else(|_| shown_part(&known));
+    FileEntry {
+        name: name.to_owned(),
+        entry,
+        faults,
+        unknown,
+    }
+}
+
+/// What is wrong with an entry of known members.
+pub(crate) fn problems(entry: &Value) -> Vec<Problem> {
+    let mut problems: Vec<Problem> = VALIDATOR
+        .iter_errors(entry)
+        .map(|error| schema_problem(&error))
+        .collect();
+    if problems.is_empty()
+        && let Ok(entry) = serde_json::from_value::<ServerEntry>(entry.clone())
+    {
+        problems = rules(&entry);
+    }
+    problems
+}
+
+fn schema_problem(error: &jsonschema::ValidationError<'_>) -> Problem {
+    let path: Vec<String> = error
+        .instance_path()
+        .as_str()
+        .split('/')
+        .skip(1)
+        .map(|step| step.replace("~1", "/").replace("~0", "~"))
+        .collect();
+    let member = path.last().cloned();
+    let said = error.to_string();
+    // The library quotes the value, which may be a secret: what is said names the member and the rule only.
+    let value = error.instance().to_string();
+    let rule = said
+        .strip_prefix(value.as_str())
+        .unwrap_or(&said)
+        .trim()
+        .to_owned();
+    let rule = if rule.contains(&value) && value.len() > 2 {
+        "does not fit the schema".to_owned()
+    } else {
+        rule
+    };
+    let message = member.map_or_else(
+        || format!("the entry {rule}"),
+        |member| format!("`{member}` {rule}"),
+    );
+    Problem { path, message }
+}
+
+/// Rules between members.
+fn rules(entry: &ServerEntry) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    match (&entry.command, &entry.url) {
+        (None, None) => problems.push(Problem::at(
+            &[],
+            "an entry needs `command` (a local server) or `url` (a remote one)",
+        )),
+        (Some(_), Some(_)) => {
+            problems.push(Problem::at(&["url"], "an entry has `command` or `url`, not both"))
+        }
+        (Some(command), None) => {
+            if command.trim().is_empty() {
+                problems.push(Problem::at(&["command"], "`command` is empty"));
+            }
+            for (member, is_set) in [
+                ("headers", entry.headers.is_some()),
+                ("transport", entry.transport.is_some()),
+                ("oauth", entry.oauth.is_some()),
+                ("tls", entry.tls.is_some()),
+            ] {
+                if is_set {
+                    problems.push(Problem::at(
+                        &[member],
+                        format!("`{member}` belongs to a server with `url`"),
+                    ));
+                }
+            }
+        }
+        (None, Some(url)) => {
+            for (member, is_set) in [
+                ("args", entry.args.is_some()),
+                ("env", entry.env.is_some()),
+                ("cwd", entry.cwd.is_some()),
+                ("envFile", entry.env_file.is_some()),
+            ] {
+                if is_set {
+                    problems.push(Problem::at(
+                        &[member],
+                        format!("`{member}` belongs to a server with `command`"),
+                    ));
+                }
+            }
+            if !url.contains("${")
+                && let Err(message) = remote_url(url)
+            {
+                problems.push(Problem::at(&["url"], message));
+            }
+        }
+    }
+    if let Some(headers) = &entry.headers {
+        for name in headers.keys() {
+            if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
+                problems.push(Problem::at(
+                    &["headers", name],
+                    format!("`{name}` is no header name"),
+                ));
+            }
+        }
+    }
+    if let Some(env) = &entry.env {
+        for name in env.keys() {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                problems.push(Problem::at(
+                    &["env", name],
+                    format!("`{name}` is no name of a variable"),
+                ));
+            }
+        }
+    }
+    if let Some(pinned) = &entry.protocol
+        && !["auto", "legacy"].contains(&pinned.as_str())
+        && !REVISIONS.contains(&pinned.as_str())
+    {
+        let message = format!(
+            "`protocol` is `auto`, `legacy` or one of {}",
+            REVISIONS.join(", ")
+        );
+        problems.push(Problem::at(&["protocol"], message));
+    }
+    problems
+}
+
+/// A URL that an entry may name, parsed.
+pub(crate) fn remote_url(text: &str) -> Result<url::Url, String> {
+    let url = url::Url::parse(text).map_err(|error| format!("`url` is no URL: {error}"))?;
+    match url.scheme() {
+        "http" | "https" if url.host().is_some() => Ok(url),
+        scheme => Err(format!(
+            "`url` begins with `{scheme}:`; `https:` or `http:` is expected"
+        )),
+    }
+}
+
+/// The members of an entry that its type has, and pointers to the others.
+pub(crate) fn known_members(value: &Value) -> (Value, Vec<String>) {
+    let mut known = value.clone();
+    let mut unknown = Vec::new();
+    prune(&mut known, &SCHEMA, &mut Vec::new(), &mut unknown);
+    (known, unknown)
+}
+
+/// Drops members that a closed object schema does not name; `null` counts as absent.
+fn prune(value: &mut Value, schema: &Value, path: &mut Vec<String>, unknown: &mut Vec<String>) {
+    let Value::Object(members) = value else { return };
+    let Some(properties) = closed_properties(schema) else {
+        return;
+    };
+    members.retain(|name, member| {
+        if properties.contains_key(name) {
+            return !member.is_null();
+        }
+        path.push(name.clone());
+        unknown.push(pointer(path));
+        path.pop();
+        false
+    });
+    for (name, member) in members.iter_mut() {
+        path.push(name.clone());
+        prune(member, &properties[name], path, unknown);
+        path.pop();
+    }
+}
+
+/// The named members of the closed object that a schema describes, through `$ref` and the branches of a union.
+fn closed_properties(schema: &Value) -> Option<&Map<String, Value>> {
+    if let Some(reference) = schema["$ref"].as_str() {
+        return closed_properties(SCHEMA.pointer(reference.strip_prefix('#')?)?);
+    }
+    if schema["additionalProperties"] == Value::Bool(false)
+        && let Some(properties) = schema["properties"].as_object()
+    {
+        return Some(properties);
+    }
+    let branches = schema["anyOf"]
+        .as_array()
+        .or_else(|| schema["oneOf"].as_array())?;
+    branches.iter().find_map(closed_properties)
+}
+
+/// What can be shown of an entry that does not fit: its members that fit one by one.
+fn shown_part(value: &Value) -> ServerEntry {
+    let mut fitting = Map::new();
+    for (name, member) in value.as_object().into_iter().flatten() {
+        let mut with = fitting.clone();
+        with.insert(name.clone(), member.clone());
+        if serde_json::from_value::<ServerEntry>(Value::Object(with.clone())).is_ok() {
+            fitting = with;
+        }
+    }
+    serde_json::from_value(Value::Object(fitting)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(entry: Value, expected: &[&str]) {
+        let (known, _) = known_members(&entry);
+        let found: Vec<String> = problems(&known).iter().map(Problem::pointer).collect();
+        assert_eq!(found, expected, "{:?}", problems(&known));
+    }
+
+    #[test]
+    fn entries_are_judged_by_schema_and_rules() {
+        check(json!({"command": "npx", "args": ["-y"]}), &[]);
+        check(json!({"url": "https://h/mcp", "oauth": false}), &[]);
+        check(json!({"url": "https://h/mcp", "oauth": {"clientId": "a"}}), &[]);
+        check(json!({"url": "${BASE}/mcp"}), &[]);
+        check(json!({}), &[""]);
+        check(json!({"command": "x", "url": "https://h"}), &["/url"]);
+        check(json!({"command": "x", "headers": {}}), &["/headers"]);
+        check(json!({"url": "ftp://h"}), &["/url"]);
+        check(json!({"url": "https://h", "args": []}), &["/args"]);
+        check(json!({"command": "x", "timeoutMs": 10}), &["/timeoutMs"]);
+        check(json!({"command": 5}), &["/command"]);
+        check(json!({"command": "x", "env": {"A=B": "1"}}), &["/env/A=B"]);
+        check(
+            json!({"url": "https://h", "headers": {"a b": "1"}}),
+            &["/headers/a b"],
+        );
+        check(json!({"command": "x", "protocol": "2023-01-01"}), &["/protocol"]);
+    }
+
+    #[test]
+    fn a_problem_never_quotes_a_value() {
+        let (known, _) = known_members(&json!({"url": "https://h", "headers": {"x-token": 5550123}}));
+        let said = format!("{:?}", problems(&known));
+        assert!(!said.contains("5550123"), "{said}");
+    }
+
+    #[test]
+    fn unknown_members_are_named_and_left_out() {
+        let (known, unknown) = known_members(
+            &json!({"url": "https://h", "x": 1, "oauth": {"clientId": "a", "y": 2}, "cwd": null}),
+        );
+        assert_eq!(unknown, ["/x", "/oauth/y"]);
+        assert_eq!(known, json!({"url": "https://h", "oauth": {"clientId": "a"}}));
+    }
+}

@@ -1,0 +1,255 @@
+//! What a connection reports, in the words of the host's protocol.
+
+use mcp::{CallError, CloseReason, Closed, ConnectError, SpawnFailure};
+use protocol::{Error, ErrorKind, Fault, Json, McpFault, ServerName};
+
+use crate::env;
+
+/// Characters of a server's own text that an error repeats.
+const SAID: usize = 500;
+
+fn shortened(text: &str) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(SAID) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Why a server did not start.
+pub(crate) fn start_fault(error: &ConnectError) -> Fault {
+    let mut fault = match error {
+        ConnectError::Spawn { failure, message } => {
+            let (kind, hint) = match failure {
+                SpawnFailure::NotFound => (ErrorKind::CommandNotFound, "correct `command` of the entry"),
+                SpawnFailure::Permission => (
+                    ErrorKind::StartFailed,
+                    "make the file executable, or correct `command` of the entry",
+                ),
+                SpawnFailure::Cwd => (ErrorKind::StartFailed, "correct `cwd` of the entry"),
+                SpawnFailure::Other => (
+                    ErrorKind::StartFailed,
+                    "run the command in a terminal to see what it says",
+                ),
+            };
+            hinted(kind, format!("could not start: {message}"), hint)
+        }
+        ConnectError::Exited { closed, first_noise } => {
+            let mut fault = exit_fault(closed, "the server ended during its start");
+            if let Some(line) = first_noise {
+                fault.message = format!("{}; it printed: {}", fault.message, shortened(line));
+            }
+            fault
+        }
+        ConnectError::TimedOut {
+            phase,
+            after,
+            stderr_tail,
+            first_noise,
+        } => {
+            let mut message = format!("no answer to `{phase}` within {} s", after.as_secs_f32());
+            let said = last_line(stderr_tail)
+                .map(str::to_owned)
+                .or_else(|| first_noise.clone());
+            if let Some(said) = said {
+                message = format!("{message}; it printed: {}", shortened(&said));
+            }
+            let mut fault = hinted(
+                ErrorKind::TimedOut,
+                message,
+                "a first start may download packages: try again, or raise `startTimeoutMs` of the entry",
+            );
+            fault.stderr_tail = Some(stderr_tail.clone()).filter(|tail| !tail.is_empty());
+            fault
+        }
+        ConnectError::Unauthorized {
+            status,
+            challenges: _,
+        } => {
+            let mut fault = hinted(
+                ErrorKind::NeedsAuth,
+                "needs authorization",
+                "put a token into `headers` of the entry",
+            );
+            fault.http_status = Some(*status);
+            fault
+        }
+        ConnectError::Http { status, body, also } => {
+            let mut message = format!("the server answered HTTP status {status}");
+            if !body.trim().is_empty() {
+                message = format!("{message}: {}", shortened(body));
+            }
+            if let Some(also) = also {
+                message = format!("{message} (as HTTP+SSE: {})", shortened(also));
+            }
+            let hint = match status {
+                404 | 405 => "check the path of `url`",
+                500.. => "the server has a fault of its own; try again later",
+                _ => "check `url` and `headers` of the entry",
+            };
+            let mut fault = hinted(ErrorKind::ConnectFailed, message, hint);
+            fault.http_status = Some(*status);
+            fault
+        }
+        ConnectError::Unreachable(reason) => hinted(
+            ErrorKind::ConnectFailed,
+            format!("the server cannot be reached: {reason}"),
+            "check that it runs, the address, and proxy settings",
+        ),
+        ConnectError::UnsupportedVersion { .. } => hinted(
+            ErrorKind::UnsupportedProtocol,
+            error.to_string(),
+            "update the server, or set `protocol` of the entry",
+        ),
+        ConnectError::Rpc { code, message, .. } => hinted(
+            ErrorKind::StartFailed,
+            format!(
+                "the server refused the handshake: {} ({code})",
+                shortened(message)
+            ),
+            "`mcp.logs` may say more",
+        ),
+        ConnectError::Protocol(what) => hinted(
+            ErrorKind::ProtocolError,
+            format!("the server does not keep to the protocol: {}", shortened(what)),
+            "check that `command` or `url` really is an MCP server",
+        ),
+        ConnectError::Redirect(target) => hinted(
+            ErrorKind::ConnectFailed,
+            format!("the server sends a redirect to {target}, which is not followed"),
+            "if you trust that address, write it as `url`",
+        ),
+        ConnectError::TooLarge { limit } => hinted(
+            ErrorKind::TooLarge,
+            format!("the handshake is larger than {limit} bytes"),
+            "the server has a fault",
+        ),
+    };
+    fault.at = Some(env::now());
+    fault
+}
+
+fn hinted(kind: ErrorKind, message: impl Into<String>, hint: &str) -> Fault {
+    Fault {
+        hint: Some(hint.to_owned()),
+        ..Fault::new(kind, message)
+    }
+}
+
+/// How a process ended, with what it said last.
+pub(crate) fn exit_fault(closed: &Closed, what: &str) -> Fault {
+    let mut message = match (closed.exit_code, &closed.signal) {
+        (Some(code), _) => format!("{what} with exit code {code}"),
+        (None, Some(signal)) => format!("{what} by signal {signal}"),
+        (None, None) => format!("{what}: {}", closed.message),
+    };
+    if let Some(line) = last_line(&closed.stderr_tail) {
+        message = format!("{message}: {}", shortened(line));
+    }
+    let mut fault = hinted(
+        ErrorKind::Exited,
+        message,
+        "the log of the server (`mcp.logs`) says more",
+    );
+    fault.exit_code = closed.exit_code;
+    fault.signal.clone_from(&closed.signal);
+    fault.stderr_tail = Some(closed.stderr_tail.clone()).filter(|tail| !tail.is_empty());
+    fault.at = Some(env::now());
+    fault
+}
+
+/// The last line that says something; stack traces end in braces and blanks.
+fn last_line(text: &str) -> Option<&str> {
+    text.lines()
+        .rev()
+        .map(str::trim)
+        .find(|line| line.chars().any(char::is_alphanumeric))
+}
+
+/// Why a call got no result.
+pub(crate) fn call_error(error: CallError, server: &ServerName) -> Error {
+    let error = match error {
+        CallError::Rpc { code, message, data } => {
+            let shown = if message.is_empty() {
+                format!("the server answered error {code}")
+            } else {
+                shortened(&message)
+            };
+            Error::new(ErrorKind::McpError, shown).mcp(McpFault {
+                code,
+                message,
+                data: data.map(Json),
+            })
+        }
+        CallError::TimedOut { after } => Error::new(
+            ErrorKind::TimedOut,
+            format!("no answer within {} s", after.as_secs_f32()),
+        )
+        .hint("raise `timeoutMs` of the call or of the entry"),
+        CallError::Cancelled => Error::new(ErrorKind::CallCancelled, "the call was cancelled").by("host"),
+        CallError::TooLarge { limit } => Error::new(
+            ErrorKind::TooLarge,
+            format!("the answer is too large: more than {limit} bytes"),
+        )
+        .limit(limit as u64)
+        .hint("ask for less, or raise `maxMessageBytes` in the handshake"),
+        CallError::Closed(closed) if closed.reason == CloseReason::Ordered => Error::new(
+            ErrorKind::CallCancelled,
+            "the server was stopped while the call ran",
+        )
+        .by("stop"),
+        CallError::Closed(closed) => fault_error(&exit_fault(&closed, "the server ended while the call ran")),
+        CallError::Http { status, body } => {
+            let said = if body.trim().is_empty() {
+                String::new()
+            } else {
+                format!(": {}", shortened(&body))
+            };
+            Error::new(
+                ErrorKind::ConnectFailed,
+                format!("the server answered HTTP status {status}{said}"),
+            )
+            .http_status(status)
+        }
+        CallError::Unauthorized { status, .. } => Error::new(ErrorKind::NeedsAuth, "needs authorization")
+            .http_status(status)
+            .hint("put a token into `headers` of the entry"),
+        CallError::Unreachable(reason) => Error::new(
+            ErrorKind::ConnectFailed,
+            format!("the server cannot be reached: {reason}"),
+        )
+        .hint("check that it runs, the address, and proxy settings"),
+        CallError::Protocol(what) => Error::new(
+            ErrorKind::ProtocolError,
+            format!("the server does not keep to the protocol: {}", shortened(&what)),
+        ),
+        CallError::StreamEnded => Error::new(
+            ErrorKind::ConnectFailed,
+            "the stream ended before the answer came",
+        )
+        .hint("whether the server carried the call out is unknown; it was not repeated"),
+        CallError::Refused { message, .. } => Error::new(
+            ErrorKind::Denied,
+            format!("the host refused what the server asked for: {message}"),
+        )
+        .by("person"),
+        CallError::Overloaded => Error::new(
+            ErrorKind::Overloaded,
+            "too many requests are waiting for this server",
+        )
+        .retry_after_ms(1000u64)
+        .hint("send it again later"),
+    };
+    error.server(server.clone())
+}
+
+/// A fault as the error of a request.
+pub(crate) fn fault_error(fault: &Fault) -> Error {
+    let mut error = Error::new(fault.kind.clone(), fault.message.clone());
+    error.data.hint.clone_from(&fault.hint);
+    error.data.exit_code = fault.exit_code;
+    error.data.signal.clone_from(&fault.signal);
+    error.data.stderr_tail.clone_from(&fault.stderr_tail);
+    error.data.http_status = fault.http_status;
+    error
+}

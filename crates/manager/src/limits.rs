@@ -1,0 +1,101 @@
+//! Every bound of the manager, once, with its reason.
+
+use std::time::Duration;
+
+/// Bytes of a configuration file; a larger one is refused rather than read into memory.
+pub const CONFIG_FILE_BYTES: u64 = 16 << 20;
+/// Bytes of an `envFile`.
+pub const ENV_FILE_BYTES: u64 = 1 << 20;
+
+/// The longest time a list is believed to be fresh, whatever the server says.
+pub const LONGEST_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Milliseconds a call may be silent, when its entry does not say.
+pub const CALL_TIMEOUT_MS: u64 = 60_000;
+/// A call that reports progress may run this many times its timeout in all.
+pub const CALL_HARD_FACTOR: u32 = 10;
+/// How long lists wait for servers that are still starting, when the host does not say.
+pub const LIST_WAIT_MS: u64 = 10_000;
+/// Silence after which a server is taken for one that does not know `server/discover`.
+/// A cold `npx` takes longer than that to answer anything, and is then asked the old way on the same pipe.
+pub const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a verdict "speaks only the older revisions" is believed: an upgraded server still answers the old handshake.
+pub const LEGACY_VERDICT_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// Servers that start at the same moment. Generous, since a start mostly waits; a bound, so that a list of
+/// hundreds cannot exhaust processes. The queue is fair: who is asked for first starts first.
+pub const SIMULTANEOUS_STARTS: usize = 64;
+/// Requests in flight to one server.
+pub const IN_FLIGHT_PER_SERVER: usize = 512;
+
+/// Pause before the first restart after a crash; it doubles with each further crash.
+pub const BACKOFF_FIRST: Duration = Duration::from_millis(500);
+/// The longest pause between two restarts.
+pub const BACKOFF_LONGEST: Duration = Duration::from_secs(30);
+/// Crashes in a row after which a server stays in `error` until a person acts.
+pub const CRASHES_IN_A_ROW: u32 = 5;
+/// A server that ran this long has recovered: the count of crashes begins again.
+pub const RECOVERED_AFTER: Duration = Duration::from_secs(60);
+/// A server that failed to start is tried again by a list or a call only after this pause,
+/// so that one dead command does not slow every list down.
+pub const RETRY_FAILED_AFTER: Duration = Duration::from_secs(30);
+
+/// Wait between the steps of stopping a process: end of input, SIGTERM, SIGKILL.
+pub const STOP_GRACE: Duration = Duration::from_millis(1_500);
+/// The whole of leaving: after it, what still runs is killed by the watchdog.
+pub const SHUTDOWN: Duration = Duration::from_secs(4);
+
+/// List-changed notifications of one server are gathered for this long before the list is read again.
+pub const LIST_CHANGED_DEBOUNCE: Duration = Duration::from_millis(200);
+/// `mcp.changed` is sent at most once per name in this time.
+pub const CHANGED_DEBOUNCE: Duration = Duration::from_millis(50);
+/// At most ten progress reports a second reach the host for one token.
+pub const PROGRESS_PAUSE: Duration = Duration::from_millis(100);
+
+/// Items of a page, when the host does not say.
+pub const PAGE_ITEMS: usize = 200;
+/// Bytes after which a page ends.
+pub const PAGE_BYTES: usize = 4 << 20;
+/// Issues in one answer.
+pub const ISSUES: usize = 100;
+/// Bytes of one resource as read for the host.
+pub const RESOURCE_BYTES: usize = 1 << 20;
+/// Bytes of one prompt.
+pub const PROMPT_BYTES: usize = 256 << 10;
+/// Bytes of one message of an MCP server, unless the host sets another bound.
+pub const MESSAGE_BYTES: usize = 64 << 20;
+/// A result with an output schema is checked against it up to this size; nothing larger is unfolded on the hot path.
+pub const CHECKED_RESULT_BYTES: usize = 1 << 20;
+/// Values of one completion.
+pub const COMPLETION_VALUES: usize = 100;
+
+/// Log lines kept per server.
+pub const LOG_LINES: usize = 2_000;
+/// Bytes of log text kept per server.
+pub const LOG_BYTES: usize = 512 << 10;
+/// Characters of one log line.
+pub const LOG_LINE_CHARS: usize = 16_384;
+/// Log lines in one `mcp.log`.
+pub const LOG_BATCH: usize = 500;
+
+/// Questions that wait in one session.
+pub const QUESTIONS_PER_SESSION: usize = 64;
+/// Questions that wait on the whole connection.
+pub const QUESTIONS_IN_ALL: usize = 256;
+/// Questions one server may ask in a minute.
+pub const QUESTIONS_PER_MINUTE: usize = 10;
+/// Fields of one form.
+pub const FORM_FIELDS: usize = 64;
+/// Options of one field.
+pub const FIELD_OPTIONS: usize = 1_000;
+/// Options above which a host asks for text instead of showing them all.
+pub const SHOWN_OPTIONS: usize = 9;
+/// How long a request to the host's model may take.
+pub const SAMPLE_WAIT: Duration = Duration::from_secs(600);
+
+/// Directories of one connection.
+pub const DIRECTORIES: usize = 64;
+/// What the login shell may take to say its `PATH`.
+pub const LOGIN_SHELL: Duration = Duration::from_secs(3);
+/// How long a lock of a file is waited for.
+pub const LOCK_WAIT: Duration = Duration::from_secs(5);

@@ -1,0 +1,577 @@
+//! Using what servers offer: calls, reads, prompts, completion, subscriptions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp::{CallOptions, Connection};
+use protocol::{
+    CallId, CatalogItem, Category, ClosedReason, CompletionRef, Dir, Error, ErrorKind, HiddenReason, Issue,
+    IssueKind, McpCallCancel, McpCallCancelResult, McpComplete, McpCompleteResult, McpPromptGet,
+    McpPromptGetResult, McpResourceRead, McpResourceReadResult, McpResourceSubscribe,
+    McpResourceSubscribeResult, McpResourceUnsubscribe, McpResourceUnsubscribeResult, McpToolCall,
+    McpToolCallResult, Raw, Session, Token,
+};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::{Manager, near};
+use crate::calls::{CallGuard, NewCall};
+use crate::catalog::items::{self, Item, List, Tool};
+use crate::error::call_error;
+use crate::limits;
+use crate::progress::Work;
+use crate::server::Server;
+use crate::sink::RequestContext;
+
+/// The common part of all calls.
+struct Wish<'a> {
+    directory: &'a Dir,
+    server: &'a str,
+    call: Option<&'a CallId>,
+    session: Option<&'a Session>,
+    timeout_ms: Option<u64>,
+    token: Option<&'a Token>,
+    title: String,
+    tool: Option<&'a str>,
+}
+
+macro_rules! wish {
+    ($params:expr, $title:expr, $tool:expr) => {
+        Wish {
+            directory: &$params.directory,
+            server: &$params.server,
+            call: $params.call.as_ref(),
+            session: $params.session.as_ref(),
+            timeout_ms: $params.timeout_ms,
+            token: $params.work_done_token.as_ref(),
+            title: $title,
+            tool: $tool,
+        }
+    };
+}
+
+/// What is sent to the server, once it runs.
+struct Sent {
+    method: &'static str,
+    params: Box<RawValue>,
+    tool: Option<(Arc<List>, usize)>,
+}
+
+impl Sent {
+    fn tool(&self) -> Option<&Tool> {
+        let (list, index) = self.tool.as_ref()?;
+        list.items.get(*index)?.tool.as_ref()
+    }
+}
+
+impl Manager {
+    /// `mcp.tool.call`: a person's call. Nobody is asked, but the allow and deny lists of the entry hold.
+    pub async fn tool_call(
+        &self,
+        request: &RequestContext,
+        params: McpToolCall,
+    ) -> Result<McpToolCallResult, Error> {
+        let wish = wish!(params, format!("Calling {}", params.name), Some(&params.name));
+        let name = &params.name;
+        let arguments = params.arguments.as_ref();
+        let (result, issues) = self
+            .call(request, &wish, async |server, connection| {
+                let (name, tool) = find_tool(server, connection, name).await?;
+                let name = to_raw_value(&name).map_err(internal)?;
+                let text = match arguments {
+                    Some(arguments) => {
+                        format!("{{\"name\":{},\"arguments\":{}}}", name.get(), arguments.get())
+                    }
+                    None => format!("{{\"name\":{}}}", name.get()),
+                };
+                Ok(Sent {
+                    method: "tools/call",
+                    params: RawValue::from_string(text).map_err(internal)?,
+                    tool,
+                })
+            })
+            .await?;
+        Ok(McpToolCallResult {
+            result: Raw(result),
+            issues,
+        })
+    }
+
+    /// `mcp.call.cancel`.
+    pub async fn call_cancel(
+        &self,
+        _: &RequestContext,
+        params: McpCallCancel,
+    ) -> Result<McpCallCancelResult, Error> {
+        Ok(McpCallCancelResult {
+            cancelled: self.core.calls.cancel(&params.call),
+        })
+    }
+
+    /// `mcp.resource.read`.
+    pub async fn resource_read(
+        &self,
+        request: &RequestContext,
+        params: McpResourceRead,
+    ) -> Result<McpResourceReadResult, Error> {
+        let wish = wish!(params, format!("Reading {}", params.uri), None);
+        let text = json!({"uri": &*params.uri});
+        let (result, issues) = self
+            .call(request, &wish, async |_, _| {
+                Ok(Sent {
+                    method: "resources/read",
+                    params: to_raw_value(&text).map_err(internal)?,
+                    tool: None,
+                })
+            })
+            .await?;
+        bounded(&result, limits::RESOURCE_BYTES, "resource")?;
+        Ok(McpResourceReadResult {
+            result: Raw(result),
+            issues,
+        })
+    }
+
+    /// `mcp.prompt.get`.
+    pub async fn prompt_get(
+        &self,
+        request: &RequestContext,
+        params: McpPromptGet,
+    ) -> Result<McpPromptGetResult, Error> {
+        let wish = wish!(params, format!("Getting {}", params.name), None);
+        let mut text = json!({"name": params.name});
+        if let Some(args) = &params.args {
+            text["arguments"] = json!(args);
+        }
+        let given = params.args.clone().unwrap_or_default();
+        let name = &params.name;
+        let (result, issues) = self
+            .call(request, &wish, async |server, connection| {
+                let prompts = server.catalog.list(server, connection, Category::Prompts).await;
+                check_prompt(&prompts, name, &given)?;
+                Ok(Sent {
+                    method: "prompts/get",
+                    params: to_raw_value(&text).map_err(internal)?,
+                    tool: None,
+                })
+            })
+            .await?;
+        bounded(&result, limits::PROMPT_BYTES, "prompt")?;
+        Ok(McpPromptGetResult {
+            result: Raw(result),
+            issues,
+        })
+    }
+
+    /// `mcp.complete`: nothing where the server offers no completion.
+    pub async fn complete(
+        &self,
+        request: &RequestContext,
+        params: McpComplete,
+    ) -> Result<McpCompleteResult, Error> {
+        let server = self.server(&params.directory, &params.server)?;
+        let _use = server.in_use();
+        let nothing = McpCompleteResult {
+            values: Vec::new(),
+            total: None,
+            more: false,
+        };
+        let connection = server.connection().await?;
+        let info = connection.info();
+        // The first revision had no capability for it.
+        if info.capabilities.get("completions").is_none() && info.protocol_version != "2024-11-05" {
+            return Ok(nothing);
+        }
+        let reference = match &params.reference {
+            CompletionRef::Prompt(prompt) => json!({"type": "ref/prompt", "name": prompt.name}),
+            CompletionRef::Template(template) => {
+                json!({"type": "ref/resource", "uri": &*template.uri_template})
+            }
+        };
+        let mut text =
+            json!({"ref": reference, "argument": {"name": params.argument, "value": params.value}});
+        if let Some(args) = &params.args {
+            text["context"] = json!({"arguments": args});
+        }
+        let options = CallOptions {
+            cancel: request.cancel.child_token(),
+            ..CallOptions::new(server.call_timeout())
+        };
+        let result = connection
+            .request(
+                "completion/complete",
+                to_raw_value(&text).map_err(internal)?,
+                options,
+            )
+            .await;
+        let result = match result {
+            Err(mcp::CallError::Rpc { code: -32601, .. }) => return Ok(nothing),
+            Err(mcp::CallError::Cancelled) => {
+                return Err(Error::new(ErrorKind::Cancelled, "cancelled by the host"));
+            }
+            other => other.map_err(|error| call_error(error, &server.name))?,
+        };
+        let result: Value = serde_json::from_str(result.get()).unwrap_or_default();
+        let completion = &result["completion"];
+        let mut values: Vec<String> = completion["values"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
+        let more =
+            completion["hasMore"].as_bool().unwrap_or(false) || values.len() > limits::COMPLETION_VALUES;
+        values.truncate(limits::COMPLETION_VALUES);
+        Ok(McpCompleteResult {
+            values,
+            total: completion["total"].as_u64(),
+            more,
+        })
+    }
+
+    /// `mcp.resource.subscribe`: twice is once; outlives reconnects.
+    pub async fn resource_subscribe(
+        &self,
+        _: &RequestContext,
+        params: McpResourceSubscribe,
+    ) -> Result<McpResourceSubscribeResult, Error> {
+        let server = self.server(&params.directory, &params.server)?;
+        self.subscriptions(&server, |uris| uris.insert(params.uri.to_string()))
+            .await?;
+        Ok(McpResourceSubscribeResult {})
+    }
+
+    /// `mcp.resource.unsubscribe`.
+    pub async fn resource_unsubscribe(
+        &self,
+        _: &RequestContext,
+        params: McpResourceUnsubscribe,
+    ) -> Result<McpResourceUnsubscribeResult, Error> {
+        let server = self.server(&params.directory, &params.server)?;
+        self.subscriptions(&server, |uris| uris.remove(&*params.uri))
+            .await?;
+        Ok(McpResourceUnsubscribeResult {})
+    }
+
+    async fn subscriptions(
+        &self,
+        server: &Arc<Server>,
+        change: impl FnOnce(&mut std::collections::BTreeSet<String>) -> bool,
+    ) -> Result<(), Error> {
+        let _use = server.in_use();
+        let connection = server.connection().await?;
+        let offers = connection.info().capabilities["resources"]["subscribe"].as_bool() == Some(true);
+        if !offers {
+            return Err(Error::new(
+                ErrorKind::NotFound,
+                format!("`{}` offers no subscriptions", server.name),
+            )
+            .what("resource")
+            .server(server.name.clone()));
+        }
+        let before = server
+            .subscriptions
+            .lock()
+            .map(|uris| uris.clone())
+            .unwrap_or_default();
+        let mut wanted = before.clone();
+        if !change(&mut wanted) {
+            return Ok(());
+        }
+        if let Ok(mut uris) = server.subscriptions.lock() {
+            uris.clone_from(&wanted);
+        }
+        let outcome = connection.subscribe(wanted.into_iter().collect()).await;
+        if let Err(error) = outcome {
+            if let Ok(mut uris) = server.subscriptions.lock() {
+                *uris = before;
+            }
+            return Err(call_error(error, &server.name));
+        }
+        Ok(())
+    }
+
+    /// Runs one request that may ask questions, be cancelled and report progress.
+    async fn call(
+        &self,
+        request: &RequestContext,
+        wish: &Wish<'_>,
+        prepare: impl AsyncFnOnce(&Arc<Server>, &Connection) -> Result<Sent, Error>,
+    ) -> Result<(Box<RawValue>, Vec<Issue>), Error> {
+        let server = self.server(wish.directory, wish.server)?;
+        let directory = self.core.open(wish.directory);
+        let new = NewCall {
+            id: wish.call,
+            session: wish.session,
+            directory: &directory,
+            server: &server.name,
+            tool: wish.tool,
+        };
+        let mut guard = self.core.calls.begin(request, &self.core.questions, &new)?;
+        let work = Work::begin(&self.core.calls, &self.core.sink, wish.token, &wish.title, true)?;
+        let call = Arc::clone(&guard.call);
+        let outcome = self.run(&server, &guard, &work, wish, prepare).await;
+        // What belongs to the call is sent before its answer: questions are closed, progress ends.
+        guard.reason = match &outcome {
+            _ if call.cancel.is_cancelled() => ClosedReason::CallCancelled,
+            Err(error) if error.kind == ErrorKind::Exited => ClosedReason::ServerGone,
+            _ => ClosedReason::CallEnded,
+        };
+        drop(work);
+        drop(guard);
+        match outcome {
+            Ok((result, mut issues)) => {
+                issues.extend(call.take_issues());
+                Ok((result, issues))
+            }
+            Err(_) if call.cancel.is_cancelled() => Err(call.cancelled_error(request)),
+            Err(error) if error.kind == ErrorKind::CallCancelled && self.core.closing.is_cancelled() => {
+                Err(error.by("shutdown"))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn run(
+        &self,
+        server: &Arc<Server>,
+        guard: &CallGuard<'_>,
+        work: &Work<'_>,
+        wish: &Wish<'_>,
+        prepare: impl AsyncFnOnce(&Arc<Server>, &Connection) -> Result<Sent, Error>,
+    ) -> Result<(Box<RawValue>, Vec<Issue>), Error> {
+        let _use = server.in_use();
+        let cancel = &guard.call.cancel;
+        let cancelled = || Error::new(ErrorKind::CallCancelled, "the call was cancelled").by("host");
+        let _turn = if server.entry().parallel == Some(false) {
+            tokio::select! {
+                turn = server.turn.lock() => Some(turn),
+                () = cancel.cancelled() => return Err(cancelled()),
+            }
+        } else {
+            None
+        };
+        let ready = async {
+            let connection = server.connection().await?;
+            let sent = prepare(server, &connection).await?;
+            Ok::<_, Error>((connection, sent))
+        };
+        let (connection, sent) = tokio::select! {
+            ready = ready => ready?,
+            () = cancel.cancelled() => return Err(cancelled()),
+        };
+        let timeout = wish
+            .timeout_ms
+            .map_or_else(|| server.call_timeout(), Duration::from_millis);
+        let options = self.options(timeout, cancel, guard.call.tag, work, sent.tool());
+        let has_schema = sent.tool.is_some();
+        let result = connection
+            .request(sent.method, sent.params.clone(), options)
+            .await
+            .map_err(|error| call_error(error, &server.name))?;
+        let mut issues = Vec::new();
+        if has_schema && let Some(tool) = sent.tool() {
+            issues.extend(check_structure(
+                server,
+                wish.tool.unwrap_or_default(),
+                tool,
+                &result,
+            ));
+        }
+        Ok((result, issues))
+    }
+
+    fn options(
+        &self,
+        timeout: Duration,
+        cancel: &CancellationToken,
+        tag: u64,
+        work: &Work<'_>,
+        tool: Option<&Tool>,
+    ) -> CallOptions {
+        let mut options = CallOptions::new(timeout);
+        options.cancel = cancel.clone();
+        options.as_task = tool.is_some_and(|tool| tool.only_as_task);
+        options.hard_limit = timeout * limits::CALL_HARD_FACTOR;
+        options.tag = Some(tag);
+        options.tool = tool.and_then(|tool| tool.headers.clone());
+        options.progress = work.reporter().map(|reporter| {
+            let report: Arc<dyn Fn(mcp::Progress) + Send + Sync> =
+                Arc::new(move |progress: mcp::Progress| {
+                    reporter.server(progress.progress, progress.total, progress.message)
+                });
+            report
+        });
+        options
+    }
+}
+
+fn internal(error: serde_json::Error) -> Error {
+    Error::new(ErrorKind::Internal, error.to_string())
+}
+
+fn tools_of(list: &List) -> impl Iterator<Item = (usize, &protocol::ToolItem)> {
+    list.items
+        .iter()
+        .enumerate()
+        .filter_map(|(index, item)| match item {
+            Item {
+                shown: CatalogItem::Tool(tool),
+                ..
+            } => Some((index, tool)),
+            _ => None,
+        })
+}
+
+/// The tool by the server's own name, else by the name it is exposed under. A list that could not be read decides nothing.
+async fn find_tool(
+    server: &Arc<Server>,
+    connection: &Connection,
+    name: &str,
+) -> Result<(String, Option<(Arc<List>, usize)>), Error> {
+    let mut list = server.catalog.tools(server, connection).await;
+    let mut found = find(&list, name);
+    if found.is_none() && server.catalog.known(Category::Tools).is_some() && !list.items.is_empty() {
+        // It may have come with a change that was not announced. A server that lists nothing is asked as it is.
+        server.catalog.invalidate(mcp::ListKind::Tools);
+        list = server.catalog.tools(server, connection).await;
+        found = find(&list, name);
+    }
+    let Some(index) = found else {
+        if list.items.is_empty() {
+            check_lists(server, name)?;
+            return Ok((name.to_owned(), None));
+        }
+        let names = tools_of(&list).map(|(_, tool)| tool.name.clone()).collect();
+        return Err(Error::new(
+            ErrorKind::NotFound,
+            format!("`{}` has no tool `{name}`", server.name),
+        )
+        .what("tool")
+        .candidates(near(name, names))
+        .hint("`mcp.tools.list` shows its tools")
+        .server(server.name.clone()));
+    };
+    let (_, tool) = tools_of(&list)
+        .find(|(at, _)| *at == index)
+        .ok_or_else(|| Error::new(ErrorKind::Internal, "the list changed"))?;
+    if tool.hidden == Some(HiddenReason::Denied) {
+        return Err(denied(server, &tool.name));
+    }
+    let name = tool.name.clone();
+    Ok((name, Some((list, index))))
+}
+
+fn find(list: &List, name: &str) -> Option<usize> {
+    let by_name = tools_of(list).find(|(_, tool)| tool.name == name);
+    by_name
+        .or_else(|| tools_of(list).find(|(_, tool)| tool.exposed == name))
+        .map(|(index, _)| index)
+}
+
+/// The allow and deny lists, for a tool that the server does not list.
+fn check_lists(server: &Server, name: &str) -> Result<(), Error> {
+    let entry = server.entry();
+    let Some(lists) = &entry.tools else { return Ok(()) };
+    let fits = |patterns: &Vec<String>| patterns.iter().any(|pattern| items::matches(pattern, name));
+    if lists.deny.as_ref().is_some_and(fits) || lists.allow.as_ref().is_some_and(|allow| !fits(allow)) {
+        return Err(denied(server, name));
+    }
+    Ok(())
+}
+
+fn denied(server: &Server, tool: &str) -> Error {
+    Error::new(ErrorKind::Denied, format!("the tool `{tool}` is not allowed"))
+        .by("list")
+        .hint("`tools.allow` and `tools.deny` of the entry decide")
+        .server(server.name.clone())
+}
+
+fn check_prompt(
+    list: &List,
+    name: &str,
+    given: &std::collections::BTreeMap<String, String>,
+) -> Result<(), Error> {
+    let prompts = || {
+        list.items.iter().filter_map(|item| match &item.shown {
+            CatalogItem::Prompt(prompt) => Some(prompt),
+            _ => None,
+        })
+    };
+    let Some(prompt) = prompts().find(|prompt| prompt.name == name) else {
+        // A list that could not be read decides nothing.
+        if list.items.is_empty() {
+            return Ok(());
+        }
+        let names = prompts().map(|prompt| prompt.name.clone()).collect();
+        return Err(
+            Error::new(ErrorKind::NotFound, format!("there is no prompt `{name}`"))
+                .what("prompt")
+                .candidates(near(name, names)),
+        );
+    };
+    let missing: Vec<String> = prompt
+        .arguments
+        .iter()
+        .filter(|argument| argument.required && !given.contains_key(&argument.name))
+        .map(|argument| argument.name.clone())
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::ArgumentMissing,
+        format!("the prompt `{name}` needs {}", missing.join(", ")),
+    )
+    .hint("give these in `args`")
+    .names(missing))
+}
+
+fn bounded(result: &RawValue, limit: usize, what: &str) -> Result<(), Error> {
+    if result.get().len() <= limit {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::TooLarge,
+        format!("the {what} is too large: more than {limit} bytes"),
+    )
+    .limit(limit as u64))
+}
+
+/// Whether `structuredContent` keeps what the tool's output schema promised. Reported, never dropped.
+fn check_structure(server: &Server, name: &str, tool: &Tool, result: &RawValue) -> Option<Issue> {
+    #[derive(serde::Deserialize)]
+    struct Seen<'a> {
+        #[serde(default, rename = "isError")]
+        is_error: Option<bool>,
+        #[serde(borrow, default, rename = "structuredContent")]
+        structured: Option<&'a RawValue>,
+    }
+    if result.get().len() > limits::CHECKED_RESULT_BYTES {
+        return None;
+    }
+    let validator = tool.validator()?;
+    let seen: Seen<'_> = serde_json::from_str(result.get()).ok()?;
+    if seen.is_error == Some(true) {
+        return None;
+    }
+    let message = match seen.structured {
+        None => "the tool promises structured content and sent none".to_owned(),
+        Some(structured) => {
+            let value: Value = serde_json::from_str(structured.get()).ok()?;
+            let error = validator.iter_errors(&value).next()?;
+            let path = error.instance_path().to_string();
+            format!(
+                "the structured content does not fit the tool's output schema at `{}`",
+                if path.is_empty() { "/" } else { &path }
+            )
+        }
+    };
+    Some(Issue {
+        server: Some(server.name.clone()),
+        item: Some(name.to_owned()),
+        ..Issue::new(IssueKind::Note, message)
+    })
+}

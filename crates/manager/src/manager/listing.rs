@@ -1,0 +1,365 @@
+//! What servers offer, over all of them: each list isolated by server and category, waiting no longer than asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use protocol::{
+    CatalogItem, CatalogServer, Category, Cursor, Dir, Error, ErrorKind, Issue, IssueKind, McpCatalog,
+    McpCatalogResult, McpPromptsList, McpPromptsListResult, McpResourcesList, McpResourcesListResult,
+    McpToolsList, McpToolsListResult, Raw, ResourceOrTemplate, ServerName, State as Name, Token,
+};
+use tokio::time::Instant;
+
+use super::{Manager, check_directory};
+use crate::catalog::items::List;
+use crate::catalog::page::{self, Page};
+use crate::limits;
+use crate::progress::Work;
+use crate::server::Server;
+use crate::sink::RequestContext;
+
+/// What a list method asks for.
+struct Wish {
+    method: &'static str,
+    categories: &'static [Category],
+    directory: Dir,
+    server: Option<ServerName>,
+    cursor: Option<Cursor>,
+    limit: Option<u32>,
+    reload: bool,
+    discover: bool,
+    wait: Duration,
+    token: Option<Token>,
+}
+
+macro_rules! wish {
+    ($method:literal, $categories:expr, $params:expr) => {
+        Wish {
+            method: $method,
+            categories: $categories,
+            directory: $params.directory,
+            server: $params.server,
+            cursor: $params.cursor,
+            limit: $params.limit,
+            reload: $params.reload == Some(true),
+            discover: $params.discover != Some(false),
+            wait: Duration::from_millis($params.wait_ms.unwrap_or(limits::LIST_WAIT_MS)),
+            token: $params.work_done_token,
+        }
+    };
+}
+
+/// What one server gave.
+struct Part {
+    server: Arc<Server>,
+    lists: Vec<Arc<List>>,
+    /// Why there is nothing, or not everything.
+    issue: Option<Issue>,
+}
+
+/// What all servers gave.
+struct Gathered {
+    page: Page,
+    issues: Vec<Issue>,
+    servers: Vec<Arc<Server>>,
+}
+
+impl Manager {
+    /// `mcp.tools.list`.
+    pub async fn tools_list(
+        &self,
+        request: &RequestContext,
+        params: McpToolsList,
+    ) -> Result<McpToolsListResult, Error> {
+        let gathered = self
+            .gather(request, wish!("mcp.tools.list", &[Category::Tools], params))
+            .await?;
+        let items = gathered.page.items.into_iter().filter_map(|item| match item {
+            CatalogItem::Tool(tool) => Some(tool),
+            _ => None,
+        });
+        Ok(McpToolsListResult {
+            items: items.collect(),
+            issues: gathered.issues,
+            next_cursor: gathered.page.next,
+        })
+    }
+
+    /// `mcp.resources.list`: resources and templates.
+    pub async fn resources_list(
+        &self,
+        request: &RequestContext,
+        params: McpResourcesList,
+    ) -> Result<McpResourcesListResult, Error> {
+        let wish = wish!(
+            "mcp.resources.list",
+            &[Category::Resources, Category::Templates],
+            params
+        );
+        let gathered = self.gather(request, wish).await?;
+        let items = gathered.page.items.into_iter().filter_map(|item| match item {
+            CatalogItem::Resource(resource) => Some(ResourceOrTemplate::Resource(resource)),
+            CatalogItem::Template(template) => Some(ResourceOrTemplate::Template(template)),
+            _ => None,
+        });
+        Ok(McpResourcesListResult {
+            items: items.collect(),
+            issues: gathered.issues,
+            next_cursor: gathered.page.next,
+        })
+    }
+
+    /// `mcp.prompts.list`.
+    pub async fn prompts_list(
+        &self,
+        request: &RequestContext,
+        params: McpPromptsList,
+    ) -> Result<McpPromptsListResult, Error> {
+        let gathered = self
+            .gather(request, wish!("mcp.prompts.list", &[Category::Prompts], params))
+            .await?;
+        let items = gathered.page.items.into_iter().filter_map(|item| match item {
+            CatalogItem::Prompt(prompt) => Some(prompt),
+            _ => None,
+        });
+        Ok(McpPromptsListResult {
+            items: items.collect(),
+            issues: gathered.issues,
+            next_cursor: gathered.page.next,
+        })
+    }
+
+    /// `mcp.catalog`: everything, and what each server says of itself.
+    pub async fn catalog(
+        &self,
+        request: &RequestContext,
+        params: McpCatalog,
+    ) -> Result<McpCatalogResult, Error> {
+        let gathered = self
+            .gather(request, wish!("mcp.catalog", &crate::catalog::CATEGORIES, params))
+            .await?;
+        Ok(McpCatalogResult {
+            items: gathered.page.items,
+            issues: gathered.issues,
+            next_cursor: gathered.page.next,
+            servers: gathered
+                .servers
+                .iter()
+                .map(|server| catalog_server(server))
+                .collect(),
+        })
+    }
+
+    async fn gather(&self, request: &RequestContext, wish: Wish) -> Result<Gathered, Error> {
+        let servers = match &wish.server {
+            Some(name) => {
+                let server = self.server(&wish.directory, name)?;
+                if !server.is_enabled() {
+                    return Err(
+                        Error::new(ErrorKind::TargetMismatch, format!("`{name}` is disabled"))
+                            .reason("disabled")
+                            .hint("enable it with `mcp.enable`")
+                            .server(name.clone()),
+                    );
+                }
+                vec![server]
+            }
+            None => {
+                self.core.open(check_directory(&wish.directory)?);
+                self.layers.freshen(&self.core);
+                self.layers
+                    .effective()
+                    .into_iter()
+                    .filter(|server| server.is_enabled())
+                    .collect()
+            }
+        };
+        let title = match &wish.server {
+            Some(name) => format!("Listing {name}"),
+            None => format!("Listing {} servers", servers.len()),
+        };
+        let work = Work::begin(
+            &self.core.calls,
+            &self.core.sink,
+            wish.token.as_ref(),
+            &title,
+            true,
+        )?;
+        let parts = tokio::select! {
+            parts = collect(&servers, &wish, &work) => parts,
+            () = request.cancel.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "cancelled by the host")),
+        };
+        drop(work);
+        let mut issues: Vec<Issue> = parts.iter().filter_map(|part| part.issue.clone()).collect();
+        issues.extend(
+            parts
+                .iter()
+                .flat_map(|part| &part.lists)
+                .flat_map(|list| list.issues.iter().cloned()),
+        );
+        issues.truncate(1000);
+        // The cursor holds for these lists of these servers only.
+        let mut state = format!("{} {:?}", wish.method, wish.server);
+        for part in &parts {
+            state.push_str(&format!(
+                " {}:{:?}:{}",
+                part.server.name,
+                part.server.catalog.revision(),
+                part.lists.len()
+            ));
+        }
+        let items = parts
+            .iter()
+            .flat_map(|part| &part.lists)
+            .flat_map(|list| list.items.iter().map(|item| &item.shown));
+        let page = page::cut(items, &state, wish.cursor.as_ref(), wish.limit)?;
+        Ok(Gathered {
+            page,
+            issues,
+            servers,
+        })
+    }
+}
+
+/// Asks all servers at once. None waits for another, and all of them together no longer than the wish allows.
+async fn collect(servers: &[Arc<Server>], wish: &Wish, work: &Work<'_>) -> Vec<Part> {
+    let deadline = Instant::now() + wish.wait;
+    let tasks: Vec<_> = servers
+        .iter()
+        .map(|server| {
+            if wish.reload {
+                server.catalog.forget_items();
+            }
+            if let Some(lists) = known(server, wish.categories) {
+                return Err(Part {
+                    server: Arc::clone(server),
+                    lists,
+                    issue: None,
+                });
+            }
+            if !wish.discover {
+                return Err(undiscovered(server, wish.categories));
+            }
+            let categories = wish.categories;
+            let server = Arc::clone(server);
+            // A task of its own: what is not ready in time goes on, and is there for the next list.
+            Ok((
+                Arc::clone(&server),
+                tokio::spawn(async move { discover(&server, categories).await }),
+            ))
+        })
+        .collect();
+    let mut parts = Vec::with_capacity(tasks.len());
+    let total = tasks.len();
+    for task in tasks {
+        let part = match task {
+            Err(part) => part,
+            Ok((server, mut task)) => {
+                // A required server is waited for as long as its start may take.
+                let is_required = server.entry().required == Some(true);
+                let outcome = if is_required {
+                    Ok((&mut task).await)
+                } else {
+                    tokio::time::timeout_at(deadline, &mut task).await
+                };
+                match outcome {
+                    Ok(Ok(part)) => part,
+                    Ok(Err(error)) => unready(
+                        &server,
+                        wish.categories,
+                        Issue::new(ErrorKind::Internal, error.to_string()),
+                    ),
+                    Err(_) => {
+                        let state = server.state_name();
+                        let mut issue = Issue::new(
+                            ErrorKind::TimedOut,
+                            format!("`{}` is not ready yet ({})", server.name, state.as_str()),
+                        );
+                        issue.hint = Some("`mcp.changed` says when it is; then list again".to_owned());
+                        unready(&server, wish.categories, issue)
+                    }
+                }
+            }
+        };
+        parts.push(part);
+        if parts.len() < total {
+            work.message(&format!("{} of {total} servers", parts.len()));
+        }
+    }
+    parts
+}
+
+/// All the lists, when every one of them is known and its server still runs.
+fn known(server: &Server, categories: &[Category]) -> Option<Vec<Arc<List>>> {
+    server.connected()?;
+    categories
+        .iter()
+        .map(|category| server.catalog.fresh(*category))
+        .collect()
+}
+
+fn unready(server: &Arc<Server>, categories: &[Category], mut issue: Issue) -> Part {
+    issue.server = Some(server.name.clone());
+    let lists = if server.connected().is_some() {
+        categories
+            .iter()
+            .filter_map(|category| server.catalog.known(*category))
+            .collect()
+    } else {
+        Vec::new()
+    };
+    Part {
+        server: Arc::clone(server),
+        lists,
+        issue: Some(issue),
+    }
+}
+
+fn undiscovered(server: &Arc<Server>, categories: &[Category]) -> Part {
+    let state = server.state_name();
+    let issue = Issue::new(
+        IssueKind::Note,
+        format!("`{}` was not asked ({})", server.name, state.as_str()),
+    );
+    unready(server, categories, issue)
+}
+
+async fn discover(server: &Arc<Server>, categories: &[Category]) -> Part {
+    let _use = server.in_use();
+    let connection = match server.connection().await {
+        Ok(connection) => connection,
+        Err(error) => {
+            let mut issue = Issue::new(
+                error.kind.clone(),
+                format!("`{}`: {}", server.name, error.message),
+            );
+            issue.hint.clone_from(&error.data.hint);
+            return unready(server, categories, issue);
+        }
+    };
+    let lists = categories
+        .iter()
+        .map(|category| server.catalog.list(server, &connection, *category));
+    let lists = futures_util::future::join_all(lists).await;
+    Part {
+        server: Arc::clone(server),
+        lists,
+        issue: None,
+    }
+}
+
+fn catalog_server(server: &Server) -> CatalogServer {
+    let connection = server.connected();
+    let info = connection.as_ref().map(mcp::Connection::info);
+    CatalogServer {
+        server: server.name.clone(),
+        state: match server.state_name() {
+            Name::Ready if info.is_none() => Name::Stopped,
+            state => state,
+        },
+        protocol: info.map(|info| info.protocol_version.clone()),
+        instructions: info.and_then(|info| info.instructions.clone()),
+        info: info.and_then(|info| info.server_info.clone()).map(Raw),
+        capabilities: info.map(|info| Raw::from(&info.capabilities)),
+    }
+}

@@ -1,0 +1,214 @@
+//! The handle on everything, and the life of the connection to one host.
+
+mod calling;
+mod configuring;
+mod listing;
+mod watching;
+
+use std::sync::Arc;
+
+use protocol::{
+    ClosedReason, Dir, Error, ErrorKind, InitializationOptions, KnownFiles, Layer, Method, NotificationName,
+    PROTOCOL_VERSION, ServerCapabilitiesMcp,
+};
+
+use crate::config::layers::{Layers, user_file};
+use crate::config::validate::REVISIONS;
+use crate::core::Core;
+use crate::env::Env;
+use crate::limits;
+use crate::server::Server;
+use crate::sink::HostSink;
+
+/// Everything a host can want from its MCP servers. Cheap to clone.
+#[derive(Clone)]
+pub struct Manager {
+    core: Arc<Core>,
+    layers: Arc<Layers>,
+}
+
+impl Manager {
+    /// A manager at rest: nothing is read and nothing started before [`Manager::initialize`].
+    pub fn new(env: Env, sink: Arc<dyn HostSink>) -> Manager {
+        let core = Core::new(env, sink);
+        let layers = Arc::new(Layers::new(&core));
+        Manager { core, layers }
+    }
+
+    /// The handshake. Never fails over a broken file or folder: `mcp.status` says it.
+    pub fn initialize(&self, options: InitializationOptions, folders: Vec<Dir>) -> ServerCapabilitiesMcp {
+        self.core.configure(&options);
+        for directory in options.directories.iter().flatten().chain(&folders) {
+            self.core.open(directory);
+        }
+        self.layers.set_host(options.layers.unwrap_or_default());
+        self.layers.reload(&self.core);
+        self.start_eagerly();
+        let data_dir = self.core.env.data_dir();
+        let path = |name: &str| Dir::from(data_dir.join(name).display().to_string());
+        ServerCapabilitiesMcp {
+            protocol_version: PROTOCOL_VERSION.to_owned(),
+            methods: Method::ALL
+                .iter()
+                .filter(|method| method.available())
+                .map(|method| method.name().to_owned())
+                .collect(),
+            notifications: NotificationName::ALL
+                .iter()
+                .map(|name| name.as_str().to_owned())
+                .collect(),
+            mcp_revisions: REVISIONS.iter().map(|&revision| revision.to_owned()).collect(),
+            default_directory: self.core.default_directory(),
+            files: KnownFiles {
+                data_dir: Dir::from(data_dir.display().to_string()),
+                user: Dir::from(user_file(&self.core).display().to_string()),
+                auth: path("mcp-auth.json"),
+                trust: path("trust.json"),
+            },
+        }
+    }
+
+    /// Starts what does not wait for its first use. All at once: the number that starts together is bounded elsewhere.
+    fn start_eagerly(&self) {
+        let eager = self.core.settings().eager;
+        for server in self.layers.effective() {
+            let autostart = server.entry().autostart;
+            if server.is_enabled() && (autostart == Some(true) || (eager && autostart != Some(false))) {
+                // A failure shows in the status.
+                tokio::spawn(async move { drop(server.connection().await) });
+            }
+        }
+    }
+
+    /// Workspace folders came or went.
+    pub fn folders_changed(&self, added: Vec<Dir>, removed: Vec<Dir>) {
+        for directory in &removed {
+            self.core.close_directory(directory);
+        }
+        for directory in &added {
+            self.core.open(directory);
+        }
+    }
+
+    /// Ends everything: questions closed, calls answered, children stopped. Takes at most [`limits::SHUTDOWN`].
+    pub async fn shutdown(&self) {
+        self.core.closing.cancel();
+        self.core.questions.end(None, &ClosedReason::Shutdown);
+        let servers = self.layers.all();
+        let stops: Vec<_> = servers
+            .into_iter()
+            .map(|server| tokio::spawn(async move { server.stop().await }))
+            .collect();
+        let all = async {
+            for stop in stops {
+                // A task that panicked has no server any more.
+                let _ = stop.await;
+            }
+        };
+        if tokio::time::timeout(limits::SHUTDOWN, all).await.is_err() {
+            tracing::warn!("not every server ended in time");
+        }
+    }
+
+    /// The server of a name, as seen from a directory.
+    fn server(&self, directory: &Dir, name: &str) -> Result<Arc<Server>, Error> {
+        self.core.open(check_directory(directory)?);
+        if let Some(server) = self.layers.find(name) {
+            return Ok(server);
+        }
+        // It may have been written a moment ago, by an editor or another process.
+        self.layers.freshen(&self.core);
+        self.layers.find(name).ok_or_else(|| self.unknown(name))
+    }
+
+    fn unknown(&self, name: &str) -> Error {
+        let names: Vec<String> = self
+            .layers
+            .effective()
+            .iter()
+            .map(|server| server.name.to_string())
+            .collect();
+        Error::new(ErrorKind::TargetMismatch, format!("there is no server `{name}`"))
+            .reason("unknown")
+            .candidates(near(name, names))
+            .hint("`mcp.status` lists the servers")
+            .server(name)
+    }
+
+    /// The server of a name in a layer, for changes to its entry.
+    fn server_in(&self, directory: &Dir, name: &str, layer: Option<Layer>) -> Result<Arc<Server>, Error> {
+        match layer {
+            None => self.server(directory, name),
+            Some(layer) => {
+                self.core.open(check_directory(directory)?);
+                self.layers.freshen(&self.core);
+                self.layers
+                    .in_layer(name, layer)
+                    .ok_or_else(|| self.unknown(name))
+            }
+        }
+    }
+}
+
+/// Directories are absolute paths, never URIs.
+fn check_directory(directory: &Dir) -> Result<&Dir, Error> {
+    if std::path::Path::new(&**directory).is_absolute() {
+        return Ok(directory);
+    }
+    Err(Error::new(
+        ErrorKind::InvalidParams,
+        format!("`{directory}` is no absolute path"),
+    )
+    .path("/directory")
+    .expected("an absolute path, not a `file:` URI"))
+}
+
+/// The names nearest to a misspelt one, at most five; all of them when none is near.
+fn near(name: &str, mut names: Vec<String>) -> Vec<String> {
+    let wanted = name.to_lowercase();
+    let score = |candidate: &str| {
+        let candidate = candidate.to_lowercase();
+        if candidate.contains(&wanted) || wanted.contains(&candidate) {
+            0
+        } else {
+            distance(&candidate, &wanted)
+        }
+    };
+    names.sort_by_key(|candidate| score(candidate));
+    let close: Vec<String> = names
+        .iter()
+        .filter(|candidate| score(candidate) <= 1 + name.chars().count() / 3)
+        .cloned()
+        .collect();
+    let mut best = if close.is_empty() { names } else { close };
+    best.truncate(5);
+    best
+}
+
+/// Levenshtein distance.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let substitution = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = substitution.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_come_first() {
+        let names = || ["github", "filesystem", "git"].map(str::to_owned).to_vec();
+        assert_eq!(near("gihub", names()), ["github"]);
+        assert_eq!(near("xyzzy", names()).len(), 3);
+    }
+}

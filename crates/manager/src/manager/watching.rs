@@ -1,0 +1,201 @@
+//! How servers stand, their start and stop, their logs, and the questions that are open.
+
+use std::sync::Arc;
+
+use protocol::{
+    Answer, Answered, ClosedReason, ConfigFile, Dir, Error, ErrorKind, FileFault, Layer, McpLogs,
+    McpLogsResult, McpQuestions, McpQuestionsResult, McpRestart, McpRestartResult, McpSampleAnswer,
+    McpSampleAnswerResult, McpServerStatus, McpSessionEnd, McpSessionEndResult, McpStart, McpStartResult,
+    McpStatus, McpStop, McpStopResult, Revision, Sent, Status, TrustState,
+};
+
+use super::{Manager, check_directory};
+use crate::config::file;
+use crate::progress::Work;
+use crate::server::Server;
+use crate::sink::RequestContext;
+
+/// Lines of a log, when the host does not say.
+const LOG_LINES: u32 = 200;
+
+impl Manager {
+    /// The record of a server as it stands now.
+    pub(super) fn record(&self, server: &Server) -> McpServerStatus {
+        server.status(self.core.next_sequence(&server.name), server.is_effective())
+    }
+
+    /// `mcp.status`: starts nothing.
+    pub async fn status(&self, _: &RequestContext, params: McpStatus) -> Result<Status, Error> {
+        self.core.open(check_directory(&params.directory)?);
+        self.layers.freshen(&self.core);
+        let wanted = |server: &Arc<Server>| params.server.as_ref().is_none_or(|name| *name == server.name);
+        let servers = self
+            .layers
+            .all()
+            .iter()
+            .filter(|server| wanted(server))
+            .map(|server| self.record(server))
+            .collect();
+        Ok(Status {
+            servers,
+            trust: TrustState::NothingToTrust,
+            files: self.files(),
+            pending: 0,
+            questions: self.core.questions.count(),
+        })
+    }
+
+    /// The configuration files with what is wrong with them.
+    pub(super) fn files(&self) -> Vec<ConfigFile> {
+        self.layers
+            .files()
+            .into_iter()
+            .map(|(layer, file)| shown_file(layer, file))
+            .collect()
+    }
+
+    /// `mcp.start`: answers when the start is settled.
+    pub async fn start(&self, request: &RequestContext, params: McpStart) -> Result<McpStartResult, Error> {
+        let server = self.server(&params.directory, &params.server)?;
+        let title = format!("Starting {}", server.name);
+        let _work = Work::begin(
+            &self.core.calls,
+            &self.core.sink,
+            params.work_done_token.as_ref(),
+            &title,
+            true,
+        )?;
+        self.start_and_record(request, &server)
+            .await
+            .map(|server| McpStartResult { server })
+    }
+
+    async fn start_and_record(
+        &self,
+        request: &RequestContext,
+        server: &Arc<Server>,
+    ) -> Result<McpServerStatus, Error> {
+        let outcome = tokio::select! {
+            outcome = server.start() => outcome,
+            () = request.cancel.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "cancelled by the host")),
+        };
+        match outcome {
+            // A server that did not start is a result: its record says why.
+            Err(error) if matches!(error.kind, ErrorKind::TargetMismatch | ErrorKind::CallCancelled) => {
+                Err(error)
+            }
+            _ => Ok(self.record(server)),
+        }
+    }
+
+    /// `mcp.stop`: calls in flight end with `call_cancelled`.
+    pub async fn stop(&self, _: &RequestContext, params: McpStop) -> Result<McpStopResult, Error> {
+        let server = self.server(&params.directory, &params.server)?;
+        server.stop().await;
+        Ok(McpStopResult {
+            server: self.record(&server),
+        })
+    }
+
+    /// `mcp.restart`.
+    pub async fn restart(
+        &self,
+        request: &RequestContext,
+        params: McpRestart,
+    ) -> Result<McpRestartResult, Error> {
+        let server = self.server(&params.directory, &params.server)?;
+        let title = format!("Restarting {}", server.name);
+        let _work = Work::begin(
+            &self.core.calls,
+            &self.core.sink,
+            params.work_done_token.as_ref(),
+            &title,
+            true,
+        )?;
+        server.stop().await;
+        self.start_and_record(request, &server)
+            .await
+            .map(|server| McpRestartResult { server })
+    }
+
+    /// `mcp.logs`.
+    pub async fn logs(&self, _: &RequestContext, params: McpLogs) -> Result<McpLogsResult, Error> {
+        let server = self.server(&params.directory, &params.server)?;
+        if let Some(follow) = params.follow {
+            server.follow(follow);
+        }
+        let (lines, dropped) = server.log_lines(params.limit.unwrap_or(LOG_LINES) as usize);
+        Ok(McpLogsResult { lines, dropped })
+    }
+
+    /// `mcp.questions`.
+    pub async fn questions(&self, _: &RequestContext, _: McpQuestions) -> Result<McpQuestionsResult, Error> {
+        Ok(self.core.questions.list())
+    }
+
+    /// `mcp.answer`.
+    pub async fn answer(&self, _: &RequestContext, params: Answer) -> Result<Answered, Error> {
+        let url = self.core.questions.url_of(&params.question);
+        let answered = self.core.questions.answer(&params)?;
+        // The person agreed: only now may the host open it.
+        if let (Some(url), Sent::Accept) = (url, answered.sent) {
+            let shown = self.core.sink.show_document(url);
+            tokio::spawn(async move {
+                if !shown.await {
+                    tracing::debug!("the host did not open the URL of a question; the person has it");
+                }
+            });
+        }
+        Ok(answered)
+    }
+
+    /// `mcp.sample.answer`.
+    pub async fn sample_answer(
+        &self,
+        _: &RequestContext,
+        params: McpSampleAnswer,
+    ) -> Result<McpSampleAnswerResult, Error> {
+        self.core.samples.answer(params)?;
+        Ok(McpSampleAnswerResult {})
+    }
+
+    /// `mcp.session.end`.
+    pub async fn session_end(
+        &self,
+        _: &RequestContext,
+        params: McpSessionEnd,
+    ) -> Result<McpSessionEndResult, Error> {
+        self.core
+            .questions
+            .end(Some(&params.session), &ClosedReason::CallEnded);
+        self.core.calls.end_session(&params.session);
+        Ok(McpSessionEndResult {})
+    }
+}
+
+fn shown_file(layer: Layer, file: file::ConfigFile) -> ConfigFile {
+    let fault = file.fault.map(|fault| FileFault {
+        kind: ErrorKind::ConfigBroken,
+        hint: Some(match (&fault.place, &file.set_aside) {
+            (Some(place), Some(copy)) => format!(
+                "mend line {}; a copy of the text is kept as {}",
+                place.line,
+                copy.display()
+            ),
+            (Some(place), None) => format!("mend line {}", place.line),
+            (None, _) => "check that the file may be read".to_owned(),
+        }),
+        at: None,
+        line: fault.place.map(|place| place.line as u32),
+        column: fault.place.map(|place| place.column as u32),
+        message: fault.message,
+    });
+    ConfigFile {
+        path: Dir::from(file.path.display().to_string()),
+        layer,
+        exists: file.exists,
+        revision: file.revision.map(Revision::from),
+        fault,
+        set_aside: file.set_aside.map(|path| Dir::from(path.display().to_string())),
+    }
+}

@@ -1,0 +1,146 @@
+//! `$/progress` of one request: a beginning, at most ten reports a second, an end before the answer.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use serde_json::Number;
+
+use protocol::{
+    Error, Notification, Progress, ProgressBegin, ProgressEnd, ProgressReport, ProgressValue, Token,
+};
+
+use crate::calls::Calls;
+use crate::limits;
+use crate::sink::HostSink;
+
+/// The progress of one request; without a token it says nothing.
+pub(crate) struct Work<'a> {
+    calls: &'a Calls,
+    reporter: Option<Arc<Reporter>>,
+}
+
+/// Sends reports; handed to whoever makes progress.
+pub(crate) struct Reporter {
+    sink: Arc<dyn HostSink>,
+    token: Token,
+    last: Mutex<Last>,
+}
+
+struct Last {
+    sent: Option<Instant>,
+    /// A report that came too soon after another; only the newest is kept.
+    held: Option<ProgressReport>,
+    over: bool,
+}
+
+impl<'a> Work<'a> {
+    pub fn begin(
+        calls: &'a Calls,
+        sink: &Arc<dyn HostSink>,
+        token: Option<&Token>,
+        title: &str,
+        cancellable: bool,
+    ) -> Result<Work<'a>, Error> {
+        let Some(token) = token else {
+            return Ok(Work {
+                calls,
+                reporter: None,
+            });
+        };
+        calls.take_token(token)?;
+        let last = Mutex::new(Last {
+            sent: None,
+            held: None,
+            over: false,
+        });
+        let reporter = Arc::new(Reporter {
+            sink: Arc::clone(sink),
+            token: token.clone(),
+            last,
+        });
+        reporter.send(ProgressValue::Begin(ProgressBegin {
+            title: title.to_owned(),
+            cancellable,
+            message: None,
+        }));
+        Ok(Work {
+            calls,
+            reporter: Some(reporter),
+        })
+    }
+
+    pub fn reporter(&self) -> Option<Arc<Reporter>> {
+        self.reporter.clone()
+    }
+
+    /// A report of our own, such as `2 of 5 servers are ready`.
+    pub fn message(&self, message: &str) {
+        if let Some(reporter) = &self.reporter {
+            reporter.report(ProgressReport {
+                message: Some(message.to_owned()),
+                percentage: None,
+                progress: None,
+                total: None,
+            });
+        }
+    }
+}
+
+impl Drop for Work<'_> {
+    fn drop(&mut self) {
+        if let Some(reporter) = &self.reporter {
+            reporter.end();
+            self.calls.free_token(&reporter.token);
+        }
+    }
+}
+
+impl Reporter {
+    fn send(&self, value: ProgressValue) {
+        self.sink.notify(Notification::Progress(Progress {
+            token: self.token.clone(),
+            value,
+        }));
+    }
+
+    /// Sends a report now, or keeps it when the last one is too recent.
+    pub fn report(&self, report: ProgressReport) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.over {
+            return;
+        }
+        if last
+            .sent
+            .is_some_and(|sent| sent.elapsed() < limits::PROGRESS_PAUSE)
+        {
+            last.held = Some(report);
+            return;
+        }
+        last.sent = Some(Instant::now());
+        last.held = None;
+        self.send(ProgressValue::Report(report));
+    }
+
+    /// What a server reported, with a percentage where it says of how much.
+    pub fn server(&self, progress: f64, total: Option<f64>, message: Option<String>) {
+        let percentage = total
+            .filter(|total| *total > 0.0)
+            .map(|total| (progress / total * 100.0).clamp(0.0, 100.0) as u32);
+        self.report(ProgressReport {
+            message,
+            percentage,
+            progress: Number::from_f64(progress),
+            total: total.and_then(Number::from_f64),
+        });
+    }
+
+    fn end(&self) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.over = true;
+        if let Some(held) = last.held.take() {
+            self.send(ProgressValue::Report(held));
+        }
+        drop(last);
+        self.send(ProgressValue::End(ProgressEnd { message: None }));
+    }
+}

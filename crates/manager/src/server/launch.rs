@@ -1,0 +1,388 @@
+//! From an entry to what is started: references, environment, working folder, command, URL.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use mcp::{Flavour, HttpTarget, StdioTarget, Target};
+use protocol::{Error, ErrorKind, ServerEntry};
+use serde_json::json;
+
+use super::login_shell;
+use crate::config::expand::Expander;
+use crate::config::{file, validate};
+use crate::env::Env;
+use crate::limits;
+
+/// What decides whether a running server is still the configured one, and what its era is remembered by.
+pub(crate) fn digest(entry: &ServerEntry) -> String {
+    let relevant = json!([
+        entry.command,
+        entry.args,
+        entry.env,
+        entry.env_file,
+        entry.cwd,
+        entry.url,
+        entry.headers,
+        entry.transport,
+        entry.oauth,
+        entry.protocol,
+        entry.elicitation,
+    ]);
+    file::digest(relevant.to_string().as_bytes())
+}
+
+/// Prepares an entry for its start. Reads `envFile`, may ask the login shell; starts nothing of the server.
+pub(crate) async fn target(
+    entry: &ServerEntry,
+    env: &Env,
+    base: &Path,
+    client: &(dyn Fn() -> reqwest::Client + Sync),
+) -> Result<Target, Error> {
+    match (&entry.command, &entry.url) {
+        (Some(command), None) => local(entry, command, env, base).await.map(Target::Stdio),
+        (None, Some(url)) => remote(entry, url, env, client()).map(Target::Http),
+        _ => Err(Error::new(
+            ErrorKind::StartFailed,
+            "an entry needs `command` or `url`",
+        )),
+    }
+}
+
+async fn local(entry: &ServerEntry, command: &str, env: &Env, base: &Path) -> Result<StdioTarget, Error> {
+    let process = |name: &str| env.variable(name);
+    let mut expander = Expander::new(&process);
+    let env_file = entry
+        .env_file
+        .as_ref()
+        .map(|path| base.join(env.expand_tilde(&expander.text(path))));
+    unset(expander)?;
+    let from_file = match &env_file {
+        Some(path) => read_env_file(path).await?,
+        None => BTreeMap::new(),
+    };
+
+    // References see the variables of `envFile` too: it belongs to the entry.
+    let both = |name: &str| from_file.get(name).cloned().or_else(|| env.variable(name));
+    let mut expander = Expander::new(&both);
+    let command = expander.text(command);
+    let args: Vec<OsString> = entry
+        .args
+        .iter()
+        .flatten()
+        .map(|argument| expander.text(argument).into())
+        .collect();
+    let own: Vec<(String, String)> = entry
+        .env
+        .iter()
+        .flatten()
+        .map(|(name, value)| (name.clone(), expander.text(value)))
+        .collect();
+    let cwd = entry
+        .cwd
+        .as_ref()
+        .map(|cwd| base.join(env.expand_tilde(&expander.text(cwd))));
+    unset(expander)?;
+
+    let cwd = cwd.unwrap_or_else(|| base.to_owned());
+    if !cwd.is_dir() {
+        return Err(Error::new(
+            ErrorKind::StartFailed,
+            format!("the working folder `{}` does not exist", cwd.display()),
+        )
+        .hint("create it, or correct `cwd` of the entry"));
+    }
+    let mut variables: BTreeMap<OsString, OsString> = env.variables().iter().cloned().collect();
+    variables.extend(
+        from_file
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into())),
+    );
+    variables.extend(own.into_iter().map(|(name, value)| (name.into(), value.into())));
+
+    let command = resolve(&command, &cwd, env, &mut variables).await?;
+    Ok(StdioTarget {
+        command,
+        args,
+        env: variables.into_iter().collect(),
+        cwd,
+        watchdog: env.watchdog(),
+    })
+}
+
+fn unset(expander: Expander<'_>) -> Result<(), Error> {
+    let names = expander.unset();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let list = names
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let hint = format!(
+        "set it before Pillion starts, or write `${{{}:-default}}`",
+        names[0]
+    );
+    Err(Error::new(
+        ErrorKind::UnsetVariable,
+        format!("the variable {list} is not set"),
+    )
+    .hint(hint)
+    .names(names))
+}
+
+/// The program to run, as an absolute path.
+async fn resolve(
+    command: &str,
+    cwd: &Path,
+    env: &Env,
+    variables: &mut BTreeMap<OsString, OsString>,
+) -> Result<PathBuf, Error> {
+    if command.contains('/') || (cfg!(windows) && command.contains('\\')) || command.starts_with('~') {
+        let path = cwd.join(env.expand_tilde(command));
+        if is_program(&path) {
+            return Ok(path);
+        }
+        let problem = if path.is_dir() {
+            "is a folder"
+        } else if path.exists() {
+            "is not executable"
+        } else {
+            "command not found: there is no such file"
+        };
+        return Err(Error::new(
+            ErrorKind::CommandNotFound,
+            format!("`{}` {problem}", path.display()),
+        )
+        .hint("correct `command` of the entry, or make the file executable"));
+    }
+    let key = OsString::from("PATH");
+    let path = variables.get(&key).cloned().unwrap_or_default();
+    if let Some(found) = search(command, &path) {
+        return Ok(found);
+    }
+    // A host started from a desktop does not have the `PATH` that a person has in a terminal.
+    if let Some(login) = login_shell::path(env).await
+        && let Some(found) = search(command, &login)
+    {
+        tracing::info!(command, "found on the login shell's PATH");
+        variables.insert(key, login);
+        return Ok(found);
+    }
+    Err(not_found(command, &path, env))
+}
+
+fn not_found(command: &str, path: &std::ffi::OsStr, env: &Env) -> Error {
+    let looked: Vec<String> = std::env::split_paths(path)
+        .map(|folder| folder.display().to_string())
+        .collect();
+    let proposed = version_manager_folders(env)
+        .into_iter()
+        .map(|folder| folder.join(command))
+        .find(|path| is_program(path));
+    let hint = match &proposed {
+        Some(path) => format!("write the absolute path as `command`: {}", path.display()),
+        None => match command {
+            "npx" | "node" | "npm" => "install Node.js, or write the absolute path as `command`".to_owned(),
+            "uvx" | "uv" => "install uv, or write the absolute path as `command`".to_owned(),
+            _ => "install it, or write the absolute path as `command`".to_owned(),
+        },
+    };
+    let mut candidates: Vec<String> = proposed
+        .into_iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    candidates.extend(looked.iter().cloned());
+    let message = format!("command not found: `{command}` (looked in {})", looked.join(", "));
+    Error::new(ErrorKind::CommandNotFound, message)
+        .hint(hint)
+        .candidates(candidates)
+}
+
+/// Where version managers and package managers put programs that a desktop's `PATH` lacks.
+fn version_manager_folders(env: &Env) -> Vec<PathBuf> {
+    let home = env.home();
+    let fixed = [
+        ".local/bin",
+        ".volta/bin",
+        ".asdf/shims",
+        ".local/share/mise/shims",
+        ".bun/bin",
+        ".deno/bin",
+        ".cargo/bin",
+        ".pyenv/shims",
+        ".nix-profile/bin",
+        ".local/share/pnpm",
+        "n/bin",
+    ];
+    let mut folders: Vec<PathBuf> = fixed.iter().map(|folder| home.join(folder)).collect();
+    for (root, inside) in [
+        (".nvm/versions/node", "bin"),
+        (".local/share/fnm/node-versions", "installation/bin"),
+        (".fnm/node-versions", "installation/bin"),
+    ] {
+        let mut versions: Vec<PathBuf> = std::fs::read_dir(home.join(root))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|version| version.path())
+            .collect();
+        versions.sort();
+        folders.extend(versions.into_iter().rev().map(|version| version.join(inside)));
+    }
+    folders.extend(["/opt/homebrew/bin", "/usr/local/bin", "/usr/bin", "/snap/bin"].map(PathBuf::from));
+    folders
+}
+
+fn search(command: &str, path: &std::ffi::OsStr) -> Option<PathBuf> {
+    std::env::split_paths(path)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(command))
+        .find(|path| is_program(path))
+}
+
+fn is_program(path: &Path) -> bool {
+    let Ok(metadata) = path.metadata() else {
+        return false;
+    };
+    #[cfg(unix)]
+    let executable = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 != 0;
+    #[cfg(not(unix))]
+    let executable = true;
+    metadata.is_file() && executable
+}
+
+/// `NAME=value` lines; `#` comments, `export`, and quotes as in a shell's file of variables.
+async fn read_env_file(path: &Path) -> Result<BTreeMap<String, String>, Error> {
+    let problem = |what: String| {
+        Error::new(
+            ErrorKind::StartFailed,
+            format!("envFile `{}`: {what}", path.display()),
+        )
+        .hint("correct the file or `envFile` of the entry")
+        .file(path.display().to_string())
+    };
+    let owned = path.to_owned();
+    let read = tokio::task::spawn_blocking(move || {
+        let length = std::fs::metadata(&owned)?.len();
+        if length > limits::ENV_FILE_BYTES {
+            return Err(std::io::Error::other(format!(
+                "larger than {} bytes",
+                limits::ENV_FILE_BYTES
+            )));
+        }
+        std::fs::read_to_string(&owned)
+    });
+    let text = read
+        .await
+        .map_err(|error| problem(error.to_string()))?
+        .map_err(|error| problem(error.to_string()))?;
+    parse_env_file(&text).map_err(|line| problem(format!("line {line} is no `NAME=value`")))
+}
+
+fn parse_env_file(text: &str) -> Result<BTreeMap<String, String>, usize> {
+    let mut variables = BTreeMap::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        let line = line.strip_prefix("export ").unwrap_or(line).trim_start();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (name, value) = line.split_once('=').ok_or(index + 1)?;
+        let name = name.trim_end();
+        if name.is_empty() || name.contains(char::is_whitespace) {
+            return Err(index + 1);
+        }
+        let value = value.trim();
+        let quoted = ['"', '\'']
+            .iter()
+            .find(|quote| value.len() >= 2 && value.starts_with(**quote) && value.ends_with(**quote));
+        let value = match quoted {
+            Some('"') => value[1..value.len() - 1]
+                .replace("\\n", "\n")
+                .replace("\\\"", "\""),
+            Some(_) => value[1..value.len() - 1].to_owned(),
+            None => value.split(" #").next().unwrap_or_default().trim_end().to_owned(),
+        };
+        variables.insert(name.to_owned(), value);
+    }
+    Ok(variables)
+}
+
+fn remote(entry: &ServerEntry, url: &str, env: &Env, client: reqwest::Client) -> Result<HttpTarget, Error> {
+    let process = |name: &str| env.variable(name);
+    let mut expander = Expander::new(&process);
+    let url = expander.text(url);
+    let named: Vec<(String, String)> = entry
+        .headers
+        .iter()
+        .flatten()
+        .map(|(name, value)| (name.clone(), expander.text(value)))
+        .collect();
+    unset(expander)?;
+    let url = validate::remote_url(&url)
+        .map_err(|message| Error::new(ErrorKind::StartFailed, message).hint("correct `url` of the entry"))?;
+    let mut headers = HeaderMap::new();
+    for (name, value) in named {
+        let bad = |what: &str| {
+            Error::new(ErrorKind::StartFailed, format!("header `{name}`: {what}"))
+                .hint("correct `headers` of the entry")
+        };
+        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad("not a header name"))?;
+        let mut value = HeaderValue::from_str(value.trim())
+            .map_err(|_| bad("its value holds characters that no header may have"))?;
+        value.set_sensitive(true);
+        headers.append(key, value);
+    }
+    let flavour = match entry.transport {
+        None => Flavour::Auto,
+        Some(protocol::EntryTransport::Http) => Flavour::Streamable,
+        Some(protocol::EntryTransport::Sse) => Flavour::Sse,
+    };
+    Ok(HttpTarget {
+        url,
+        headers,
+        flavour,
+        client,
+        tokens: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_env_file_reads_as_people_write_it() {
+        let text = "# keys\nexport A=1\nB = \"two words\"\nC='x # y'\nD=z # note\n\nE=\n";
+        let variables = parse_env_file(text).unwrap();
+        let read: Vec<(&str, &str)> = variables
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        assert_eq!(
+            read,
+            [
+                ("A", "1"),
+                ("B", "two words"),
+                ("C", "x # y"),
+                ("D", "z"),
+                ("E", "")
+            ]
+        );
+        assert_eq!(parse_env_file("A=1\noops"), Err(2));
+    }
+
+    #[test]
+    fn only_what_is_launched_changes_the_digest() {
+        let mut entry: ServerEntry = serde_json::from_value(json!({"command": "x"})).unwrap();
+        let before = digest(&entry);
+        entry.label = Some("Other".to_owned());
+        entry.timeout_ms = Some(5000);
+        assert_eq!(digest(&entry), before);
+        entry.args = Some(vec!["-y".to_owned()]);
+        assert_ne!(digest(&entry), before);
+    }
+}

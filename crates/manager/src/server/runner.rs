@@ -1,0 +1,444 @@
+//! The task that runs one server: start, crash and restart, idle stop, and every order given to it.
+
+use std::future;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use mcp::{Closed, ConnectError, Connection, Elicitation, Options, ProtocolChoice, Target};
+use protocol::{Error, ErrorKind, Fault, LogLevel, LogSource};
+use tokio::sync::{mpsc, oneshot};
+
+use super::host::Host;
+use super::state::State;
+use super::{Server, launch};
+use crate::env;
+use crate::error::{exit_fault, fault_error, start_fault};
+use crate::limits;
+
+/// What may be ordered.
+pub(super) enum Order {
+    Start(oneshot::Sender<Result<Connection, Error>>),
+    Stop(oneshot::Sender<()>),
+    /// Stop when idle, and end the task.
+    Retire,
+    /// A connection ended by itself.
+    Closed {
+        generation: u64,
+        closed: Closed,
+    },
+}
+
+struct Runner {
+    server: Arc<Server>,
+    orders: mpsc::UnboundedReceiver<Order>,
+    /// Whoever waits for the start that is under way.
+    waiting: Vec<oneshot::Sender<Result<Connection, Error>>>,
+    /// Crashes in a row.
+    crashes: u32,
+    generation: u64,
+    retired: bool,
+}
+
+/// What the task does next.
+enum Next {
+    Rest,
+    Connect,
+    /// Connect after a pause, unless somebody asks sooner.
+    Pause(Duration),
+    Run(Connection, Instant),
+    End,
+}
+
+pub(super) async fn run(server: Arc<Server>, orders: mpsc::UnboundedReceiver<Order>) {
+    let mut runner = Runner {
+        server,
+        orders,
+        waiting: Vec::new(),
+        crashes: 0,
+        generation: 0,
+        retired: false,
+    };
+    let mut next = Next::Rest;
+    loop {
+        next = match next {
+            Next::Rest => runner.rest().await,
+            Next::Connect => runner.connect().await,
+            Next::Pause(pause) => runner.pause(pause).await,
+            Next::Run(connection, since) => runner.supervise(connection, since).await,
+            Next::End => return,
+        };
+    }
+}
+
+impl Runner {
+    async fn rest(&mut self) -> Next {
+        if self.retired {
+            return Next::End;
+        }
+        match self.orders.recv().await {
+            Some(Order::Start(reply)) => {
+                self.waiting.push(reply);
+                self.crashes = 0;
+                Next::Connect
+            }
+            Some(Order::Stop(done)) => {
+                self.stopped(done);
+                Next::Rest
+            }
+            Some(Order::Closed { .. }) => Next::Rest,
+            Some(Order::Retire) | None => Next::End,
+        }
+    }
+
+    async fn pause(&mut self, pause: Duration) -> Next {
+        let wake = tokio::time::sleep(pause);
+        tokio::pin!(wake);
+        loop {
+            tokio::select! {
+                () = &mut wake => return Next::Connect,
+                order = self.orders.recv() => match order {
+                    Some(Order::Start(reply)) => {
+                        self.waiting.push(reply);
+                        return Next::Connect;
+                    }
+                    Some(Order::Stop(done)) => {
+                        self.stopped(done);
+                        return Next::Rest;
+                    }
+                    Some(Order::Closed { .. }) => {}
+                    Some(Order::Retire) | None => {
+                        self.server.set_state(State::Stopped);
+                        return Next::End;
+                    }
+                },
+            }
+        }
+    }
+
+    fn stopped(&mut self, done: oneshot::Sender<()>) {
+        self.crashes = 0;
+        self.server.set_state(State::Stopped);
+        // Nobody may wait for it any more.
+        let _ = done.send(());
+    }
+
+    fn settle(&mut self, outcome: &Result<Connection, Error>) {
+        for waiting in self.waiting.drain(..) {
+            // A caller that was cancelled meanwhile needs no answer.
+            let _ = waiting.send(outcome.clone());
+        }
+    }
+
+    /// One attempt to start. A stop, or the removal of the entry, interrupts it.
+    async fn connect(&mut self) -> Next {
+        self.generation += 1;
+        self.server.set_state(State::Connecting);
+        let attempt = open(Arc::clone(&self.server), self.generation);
+        tokio::pin!(attempt);
+        let outcome = loop {
+            tokio::select! {
+                outcome = &mut attempt => break outcome,
+                order = self.orders.recv() => match order {
+                    Some(Order::Start(reply)) => self.waiting.push(reply),
+                    Some(Order::Closed { .. }) => {}
+                    Some(Order::Stop(done)) => {
+                        self.settle(&Err(Error::new(ErrorKind::CallCancelled, "the server was stopped while it started").by("stop")));
+                        self.stopped(done);
+                        return Next::Rest;
+                    }
+                    Some(Order::Retire) | None => {
+                        self.settle(&Err(Error::new(ErrorKind::CallCancelled, "the server was removed while it started").by("stop")));
+                        self.server.set_state(State::Stopped);
+                        return Next::End;
+                    }
+                },
+            }
+        };
+        match outcome {
+            Ok(connection) => {
+                let started_at = env::now();
+                self.server.last_used.store(started_at, Ordering::Relaxed);
+                self.server.catalog.connected();
+                self.server.set_state(State::Ready {
+                    connection: connection.clone(),
+                    started_at,
+                });
+                self.settle(&Ok(connection.clone()));
+                greet(&self.server, &connection);
+                Next::Run(connection, Instant::now())
+            }
+            Err(fault) => {
+                self.server
+                    .log(LogSource::Pillion, LogLevel::Error, &fault.message);
+                // After a crash a failed restart is one more crash; a first start that fails is final for now.
+                if self.crashes > 0 && fault.kind != ErrorKind::NeedsAuth {
+                    return self.crashed(fault);
+                }
+                self.settle(&Err(fault_error(&fault)));
+                let since = Instant::now();
+                self.server.set_state(match fault.kind {
+                    ErrorKind::NeedsAuth => State::NeedsAuth { fault, since },
+                    _ if self.server.entry().fail_on_startup_error == Some(false) => State::Stopped,
+                    _ => State::Failed {
+                        fault,
+                        since,
+                        last: false,
+                    },
+                });
+                Next::Rest
+            }
+        }
+    }
+
+    /// Watches over a running server until it is to stop or ends by itself.
+    async fn supervise(&mut self, connection: Connection, since: Instant) -> Next {
+        loop {
+            let in_use = self.server.in_use.load(Ordering::Relaxed) > 0;
+            if self.retired && !in_use {
+                return self.close(&connection, None).await;
+            }
+            let idle = self
+                .server
+                .entry()
+                .idle_stop_ms
+                .filter(|ms| *ms > 0 && !in_use)
+                .map(|ms| {
+                    let used = self.server.last_used.load(Ordering::Relaxed);
+                    Duration::from_millis((used + ms).saturating_sub(env::now()))
+                });
+            let idle_over = async {
+                match idle {
+                    Some(pause) => tokio::time::sleep(pause).await,
+                    None => future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = idle_over => {
+                    if self.server.in_use.load(Ordering::Relaxed) == 0 {
+                        self.server.log(LogSource::Pillion, LogLevel::Info, "stopped, since nobody used it");
+                        return self.close(&connection, None).await;
+                    }
+                }
+                // Somebody stopped using it: look again at the clock and at retirement.
+                () = self.server.freed.notified() => {}
+                order = self.orders.recv() => match order {
+                    Some(Order::Start(reply)) => {
+                        let _ = reply.send(Ok(connection.clone()));
+                    }
+                    Some(Order::Stop(done)) => return self.close(&connection, Some(done)).await,
+                    Some(Order::Retire) => self.retired = true,
+                    Some(Order::Closed { generation, closed }) if generation == self.generation => {
+                        return self.lost(&connection, &closed, since).await;
+                    }
+                    Some(Order::Closed { .. }) => {}
+                    None => return self.close(&connection, None).await,
+                },
+            }
+        }
+    }
+
+    async fn close(&mut self, connection: &Connection, done: Option<oneshot::Sender<()>>) -> Next {
+        // The state first, so that nobody begins a call on a connection that goes away.
+        self.server.set_state(State::Stopped);
+        connection.close().await;
+        if let Some(done) = done {
+            self.stopped(done);
+        }
+        Next::Rest
+    }
+
+    /// The server went away without an order.
+    async fn lost(&mut self, connection: &Connection, closed: &Closed, since: Instant) -> Next {
+        let fault = exit_fault(closed, "the server ended");
+        self.server
+            .log(LogSource::Pillion, LogLevel::Error, &fault.message);
+        if since.elapsed() > limits::RECOVERED_AFTER {
+            self.crashes = 0;
+        }
+        // Its process is gone or going; what is left of its group ends before another one starts.
+        self.server.set_state(State::Connecting);
+        connection.close().await;
+        let reconnects = self
+            .server
+            .entry()
+            .reconnect
+            .as_ref()
+            .is_none_or(|reconnect| reconnect.enabled);
+        if self.retired {
+            self.server.set_state(State::Stopped);
+            return Next::End;
+        }
+        if !reconnects {
+            self.server.set_state(State::Failed {
+                fault,
+                since: Instant::now(),
+                last: false,
+            });
+            return Next::Rest;
+        }
+        self.crashed(fault)
+    }
+
+    /// Counts a crash: another attempt after a pause, or the end of attempts.
+    fn crashed(&mut self, mut fault: Fault) -> Next {
+        self.crashes += 1;
+        if self.crashes >= limits::CRASHES_IN_A_ROW {
+            fault.message = format!(
+                "{} ({} times in a row; it is not started again by itself)",
+                fault.message, self.crashes
+            );
+            fault.hint = Some("see `mcp.logs`, correct the cause, then `mcp.restart`".to_owned());
+            self.settle(&Err(fault_error(&fault)));
+            self.server.set_state(State::Failed {
+                fault,
+                since: Instant::now(),
+                last: true,
+            });
+            return Next::Rest;
+        }
+        // Whoever waits for the start learns how this attempt went; the next one comes by itself.
+        self.settle(&Err(fault_error(&fault)));
+        let pause = (limits::BACKOFF_FIRST * 2u32.pow(self.crashes - 1)).min(limits::BACKOFF_LONGEST);
+        let at = env::now() + pause.as_millis() as u64;
+        self.server.set_state(State::Backoff {
+            attempt: self.crashes,
+            at,
+            fault,
+        });
+        Next::Pause(pause)
+    }
+}
+
+/// Starts a server once.
+async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Fault> {
+    let _turn = server
+        .core
+        .starts
+        .acquire()
+        .await
+        .map_err(|_| Fault::new(ErrorKind::Internal, "no more starts"))?;
+    let entry = server.entry();
+    let base: &Path = &server.base;
+    let target = launch::target(&entry, &server.core.env, base, &|| server.core.client().clone())
+        .await
+        .map_err(|error| {
+            let mut fault = Fault::from(&error);
+            fault.at = Some(env::now());
+            fault
+        })?;
+    for name in entry
+        .headers
+        .iter()
+        .flatten()
+        .map(|(name, _)| name)
+        .filter(|name| is_reserved(name))
+    {
+        server.log(
+            LogSource::Pillion,
+            LogLevel::Warning,
+            &format!("the header `{name}` of the entry is not sent: the protocol sets it"),
+        );
+    }
+    let settings = server.core.settings();
+    let protocol = match entry.protocol.as_deref() {
+        None | Some("auto") => ProtocolChoice::Auto,
+        Some("legacy") => ProtocolChoice::Legacy,
+        Some(revision) => ProtocolChoice::Pin(revision.to_owned()),
+    };
+    let elicitation = match (entry.elicitation, settings.capabilities.url_questions) {
+        (Some(false), _) => Elicitation::None,
+        (_, Some(true)) => Elicitation::FormAndUrl,
+        _ => Elicitation::Form,
+    };
+    let options = Options {
+        client_name: format!("Pillion ({})", settings.client_name),
+        client_version: env!("CARGO_PKG_VERSION").to_owned(),
+        protocol,
+        verdict: server.core.eras.get(&server.digest),
+        start_timeout: server.start_timeout(),
+        probe_timeout: limits::PROBE_TIMEOUT.min(server.start_timeout() / 2),
+        capabilities: mcp::ClientCapabilities {
+            elicitation,
+            sampling: settings.capabilities.sampling == Some(true),
+            roots: settings.capabilities.roots == Some(true),
+        },
+        max_message_bytes: settings.message_bytes,
+        max_in_flight: limits::IN_FLIGHT_PER_SERVER,
+        stop_grace: limits::STOP_GRACE,
+    };
+    let host = Arc::new(Host::new(&server, generation));
+    let is_remote = matches!(target, Target::Http(_));
+    match mcp::connect(target, options, host).await {
+        Ok(connection) => {
+            // Silence alone does not settle an era: a cold start may have been slow to answer.
+            if connection.info().settled {
+                server.core.eras.put(&server.digest, connection.info().era);
+            }
+            Ok(connection)
+        }
+        Err(error) => {
+            if matches!(
+                error,
+                ConnectError::UnsupportedVersion { .. }
+                    | ConnectError::Protocol(_)
+                    | ConnectError::Rpc { .. }
+            ) {
+                server.core.eras.forget(&server.digest);
+            }
+            if let ConnectError::Unauthorized { challenges, .. } = &error
+                && let Some(challenge) = auth::bearer(challenges)
+            {
+                let scope = challenge
+                    .scope()
+                    .map(|scope| format!(", scope `{scope}`"))
+                    .unwrap_or_default();
+                server.log(
+                    LogSource::Pillion,
+                    LogLevel::Warning,
+                    &format!("the server asks for a login ({}{scope})", challenge.scheme),
+                );
+            }
+            let mut fault = start_fault(&error);
+            if is_remote
+                && matches!(entry.oauth, Some(protocol::OauthSetting::Off(_)))
+                && fault.kind == ErrorKind::NeedsAuth
+            {
+                fault.kind = ErrorKind::ConnectFailed;
+                fault.message = format!(
+                    "the server refused the credentials of the entry (HTTP status {})",
+                    fault.http_status.unwrap_or(401)
+                );
+            }
+            Err(fault)
+        }
+    }
+}
+
+fn is_reserved(name: &str) -> bool {
+    name.parse().is_ok_and(|name| mcp::is_reserved_header(&name))
+}
+
+/// What is done right after a start: the list of tools is read, and subscriptions of the last connection are renewed.
+fn greet(server: &Arc<Server>, connection: &Connection) {
+    let server = Arc::clone(server);
+    let connection = connection.clone();
+    tokio::spawn(async move {
+        server.catalog.tools(&server, &connection).await;
+        let uris: Vec<String> = server
+            .subscriptions
+            .lock()
+            .map(|uris| uris.iter().cloned().collect())
+            .unwrap_or_default();
+        if !uris.is_empty()
+            && let Err(error) = connection.subscribe(uris).await
+        {
+            server.log(
+                LogSource::Pillion,
+                LogLevel::Warning,
+                &format!("subscriptions were not renewed: {error}"),
+            );
+        }
+    });
+}

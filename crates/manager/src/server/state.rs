@@ -1,0 +1,215 @@
+//! The states of a server, and the public record computed from them.
+
+use std::time::Instant;
+
+use mcp::{Connection, Era, Transport};
+use protocol::{
+    Auth, ConnectionStatus, EraName, ErrorKind, Fault, Issue, Layer, McpServerStatus, OauthSetting, Remote,
+    Retry, Revision, ServerEntry, State as Name, TransportName,
+};
+
+use super::Server;
+use crate::config::secret;
+
+/// What a server is doing. Each state holds what exists in it.
+#[derive(Clone)]
+pub(crate) enum State {
+    Stopped,
+    Connecting,
+    /// Crashed, and started again at a time.
+    Backoff {
+        attempt: u32,
+        at: u64,
+        fault: Fault,
+    },
+    Ready {
+        connection: Connection,
+        started_at: u64,
+    },
+    NeedsAuth {
+        fault: Fault,
+        since: Instant,
+    },
+    /// `last`: only a person's order starts it again.
+    Failed {
+        fault: Fault,
+        since: Instant,
+        last: bool,
+    },
+}
+
+impl State {
+    pub fn name(&self) -> Name {
+        match self {
+            State::Stopped => Name::Stopped,
+            State::Connecting | State::Backoff { .. } => Name::Connecting,
+            State::Ready { .. } => Name::Ready,
+            State::NeedsAuth { .. } => Name::NeedsAuth,
+            State::Failed { .. } => Name::Error,
+        }
+    }
+
+    fn fault(&self) -> Option<&Fault> {
+        match self {
+            State::Backoff { fault, .. } | State::NeedsAuth { fault, .. } | State::Failed { fault, .. } => {
+                Some(fault)
+            }
+            State::Stopped | State::Connecting | State::Ready { .. } => None,
+        }
+    }
+}
+
+impl Server {
+    /// The state by its public name.
+    pub fn state_name(&self) -> Name {
+        if !self.is_enabled() {
+            return Name::Disabled;
+        }
+        if self.faults().is_empty() {
+            self.state().name()
+        } else {
+            Name::Error
+        }
+    }
+
+    /// The public record. `effective`: no entry of a higher layer hides it.
+    pub fn status(&self, seq: u64, effective: bool) -> McpServerStatus {
+        let entry = self.entry();
+        let state = self.state();
+        let faults = self.faults();
+        let mut issues = self.catalog.issues();
+        let config_fault = faults.first().map(|message| Fault {
+            hint: Some("correct the entry in its file".to_owned()),
+            ..Fault::new(ErrorKind::ConfigBroken, message.clone())
+        });
+        for message in faults.iter().skip(1) {
+            issues.push(Issue {
+                server: Some(self.name.clone()),
+                ..Issue::new(ErrorKind::ConfigBroken, message.clone())
+            });
+        }
+        issues.truncate(crate::limits::ISSUES);
+        let counts = self.catalog.counts();
+        let ready = match &state {
+            State::Ready {
+                connection,
+                started_at,
+            } => Some((connection, *started_at)),
+            _ => None,
+        };
+        let retry = match &state {
+            State::Backoff { attempt, at, .. } => Some(Retry {
+                attempt: *attempt,
+                at: *at,
+            }),
+            _ => None,
+        };
+        let is_enabled = self.is_enabled();
+        McpServerStatus {
+            name: self.name.clone(),
+            label: entry.label.clone().unwrap_or_else(|| self.name.to_string()),
+            directory: None,
+            layer: self.layer,
+            source: entry.source.clone().unwrap_or_else(|| match self.layer {
+                Layer::Host => "host".to_owned(),
+                _ => "manual".to_owned(),
+            }),
+            state: self.state_name(),
+            command: Some(shown_command(&entry, &state)),
+            effective,
+            connection: ready.map(|(connection, _)| connection_status(connection)),
+            transport: entry.url.is_some().then_some(Remote::Remote),
+            auth: entry.url.is_some().then_some(match &state {
+                State::NeedsAuth { .. } => Auth::NeedsAuth,
+                _ => Auth::None,
+            }),
+            auth_stored: None,
+            auth_expires_at: None,
+            needs_trust: None,
+            pending: None,
+            tools: counts[0],
+            resources: counts[1],
+            templates: counts[2],
+            prompts: counts[3],
+            issues: (!issues.is_empty()).then_some(issues),
+            error: config_fault.or_else(|| state.fault().filter(|_| is_enabled).cloned()),
+            read_only: self.layer == Layer::Host,
+            timeout_ms: Some(self.call_timeout().as_millis() as u64),
+            prefix: Some(self.prefix()),
+            category: entry.category.clone(),
+            pid: ready.and_then(|(connection, _)| connection.pid()),
+            started_at: ready.map(|(_, started_at)| started_at),
+            seq,
+            catalog: self.catalog.revision().map(Revision::from),
+            retry,
+        }
+    }
+}
+
+fn connection_status(connection: &Connection) -> ConnectionStatus {
+    let info = connection.info();
+    ConnectionStatus {
+        transport: match info.transport {
+            Transport::Stdio => TransportName::Stdio,
+            Transport::StreamableHttp => TransportName::StreamableHttp,
+            Transport::Sse => TransportName::Sse,
+        },
+        protocol_version: info.protocol_version.clone(),
+        era: match info.era {
+            Era::Legacy => EraName::Legacy,
+            Era::Modern => EraName::Modern,
+        },
+    }
+}
+
+/// The command line, quoted and without secrets, or the URL without query and credentials.
+fn shown_command(entry: &ServerEntry, state: &State) -> String {
+    if let Some(url) = &entry.url {
+        let url = secret::bare_url(url);
+        let is_off = matches!(entry.oauth, Some(OauthSetting::Off(_)));
+        return match state {
+            State::NeedsAuth { .. } if !is_off => format!("{url} [oauth: needs authorization]"),
+            _ => url,
+        };
+    }
+    let command = entry.command.clone().unwrap_or_default();
+    let args = secret::shown_arguments(entry.args.as_deref().unwrap_or_default());
+    std::iter::once(&command)
+        .chain(&args)
+        .map(|word| quoted(word))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// A word as a POSIX shell would read it back.
+fn quoted(word: &str) -> String {
+    let is_plain = !word.is_empty()
+        && word
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte));
+    if is_plain {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_command_is_quoted_and_masked() {
+        let entry = serde_json::from_value(
+            json!({"command": "npx", "args": ["-y", "a b", "--token", "s3cr3t", "it's", ""]}),
+        )
+        .unwrap();
+        assert_eq!(
+            shown_command(&entry, &State::Stopped),
+            "npx -y 'a b' --token '********' 'it'\\''s' ''"
+        );
+        let entry = serde_json::from_value(json!({"url": "https://u:p@h/mcp?key=1"})).unwrap();
+        assert_eq!(shown_command(&entry, &State::Stopped), "https://h/mcp");
+    }
+}

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use inquire::error::InquireError;
 use manager::{Manager, RequestContext};
 use protocol::{
-    Answer, AnswerAction, AnswerValue, FormQuestion, OnInvalid, Question, QuestionField, QuestionId,
+    Answer, AnswerAction, AnswerProblem, AnswerValue, FormQuestion, OnInvalid, Question, QuestionId,
 };
 
 use super::form;
-use super::terminal::{Paint, harmless};
+use super::terminal::{Paint, one_line};
 
 pub type Content = BTreeMap<String, AnswerValue>;
 
@@ -32,6 +32,23 @@ pub enum Ended {
     Interrupted,
 }
 
+/// What was answered before, when something of it did not fit.
+#[derive(Debug)]
+pub struct Earlier {
+    pub content: Content,
+    /// The fields to ask for again.
+    pub wrong: Vec<String>,
+}
+
+impl Earlier {
+    pub fn new(content: Content, problems: &[AnswerProblem]) -> Earlier {
+        Earlier {
+            content,
+            wrong: problems.iter().map(|problem| problem.field.clone()).collect(),
+        }
+    }
+}
+
 /// Asks, sends the answer, and asks again for what did not fit.
 pub async fn answer(manager: &Manager, request: &RequestContext, question: Question, paint: Paint) -> Ended {
     let mut earlier = None;
@@ -39,28 +56,42 @@ pub async fn answer(manager: &Manager, request: &RequestContext, question: Quest
         let asked = question.clone();
         let reply = tokio::task::spawn_blocking(move || ask(&asked, earlier, paint)).await;
         let reply = reply.unwrap_or(Reply::Cancel);
-        let params = to_answer(question.id(), &reply);
+        // The end of its call ends the question; an answer could let the call come to a result first.
+        if reply == Reply::Interrupted {
+            return Ended::Interrupted;
+        }
         // The question may be over by now; its call says so.
-        let Ok(answered) = manager.answer(request, params).await else {
+        let Ok(answered) = manager.answer(request, to_answer(question.id(), &reply)).await else {
             return Ended::Answered;
         };
-        match reply {
-            Reply::Interrupted => return Ended::Interrupted,
-            Reply::Accept(mut content) if !answered.problems.is_empty() => {
-                for problem in &answered.problems {
-                    eprintln!(
-                        "{} {}: {}",
-                        paint.yellow("!"),
-                        problem.field,
-                        harmless(&problem.message)
-                    );
-                    content.remove(&problem.field);
-                }
-                earlier = Some(content);
-            }
-            Reply::Accept(_) | Reply::Decline | Reply::Cancel => return Ended::Answered,
+        let Reply::Accept(content) = reply else {
+            return Ended::Answered;
+        };
+        if answered.problems.is_empty() {
+            return Ended::Answered;
         }
+        for problem in &answered.problems {
+            eprintln!("{} {}", paint.yellow("!"), complaint(&question, problem));
+        }
+        earlier = Some(Earlier::new(content, &answered.problems));
     }
+}
+
+/// `Count: …`: the problem beside the label that the person saw.
+pub fn complaint(question: &Question, problem: &AnswerProblem) -> String {
+    let label = match question {
+        Question::Form(form) => form
+            .fields
+            .iter()
+            .find(|field| field.name() == problem.field)
+            .map(form::label),
+        Question::Url(_) | Question::Approval(_) => None,
+    };
+    one_line(&format!(
+        "{}: {}",
+        label.unwrap_or(&problem.field),
+        problem.message
+    ))
 }
 
 /// The answer as the protocol wants it; what does not fit keeps the question open.
@@ -80,8 +111,8 @@ pub fn to_answer(question: &QuestionId, reply: &Reply) -> Answer {
     }
 }
 
-/// Asks at the terminal; `earlier` holds answers that stand already.
-pub fn ask(question: &Question, earlier: Option<Content>, paint: Paint) -> Reply {
+/// Asks at the terminal; `earlier` says what to ask for again.
+pub fn ask(question: &Question, earlier: Option<Earlier>, paint: Paint) -> Reply {
     let replied = match question {
         Question::Form(form) => form::form(form, earlier, paint),
         Question::Url(url) => form::url(url, paint),
@@ -96,18 +127,10 @@ pub fn ask(question: &Question, earlier: Option<Content>, paint: Paint) -> Reply
 }
 
 /// What a form is answered with when nobody is there to ask: its defaults. `None` if one is missing.
-pub fn defaults(form: &FormQuestion) -> Option<Content> {
+pub fn defaults(question: &FormQuestion) -> Option<Content> {
     let mut content = Content::new();
-    for field in &form.fields {
-        let default = match field {
-            QuestionField::Text(field) => field.default.clone().map(AnswerValue::Text),
-            QuestionField::Number(field) => field.default.clone().map(AnswerValue::Number),
-            QuestionField::Integer(field) => field.default.clone().map(AnswerValue::Number),
-            QuestionField::Boolean(field) => field.default.map(AnswerValue::Boolean),
-            QuestionField::Choice(field) => field.default.clone().map(AnswerValue::Text),
-            QuestionField::Multi(field) => field.default.clone().map(AnswerValue::Texts),
-        };
-        match default {
+    for field in &question.fields {
+        match form::default(field) {
             Some(value) => {
                 content.insert(field.name().to_owned(), value);
             }

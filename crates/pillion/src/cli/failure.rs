@@ -9,9 +9,15 @@ use super::terminal::{Paint, harmless};
 /// How much of a server's stderr is worth showing; all of it is in the JSON.
 const STDERR_LINES: usize = 10;
 
+/// What stands between a command and its success; boxed inside, since it travels in every result.
 #[derive(Debug)]
 pub struct Failure {
     pub exit: Exit,
+    said: Box<Said>,
+}
+
+#[derive(Debug, Default)]
+struct Said {
     message: String,
     causes: Vec<String>,
     /// Text of a server's stderr.
@@ -27,15 +33,13 @@ pub struct Failure {
 
 impl Failure {
     pub fn new(message: impl Into<String>) -> Failure {
+        let said = Said {
+            message: message.into(),
+            ..Default::default()
+        };
         Failure {
             exit: Exit::Failed,
-            message: message.into(),
-            causes: Vec::new(),
-            stderr: Vec::new(),
-            hint: None,
-            note: None,
-            error: None,
-            printed: false,
+            said: Box::new(said),
         }
     }
 
@@ -59,39 +63,39 @@ impl Failure {
     }
 
     pub fn hint(mut self, hint: impl Into<String>) -> Failure {
-        self.hint = Some(hint.into());
+        self.said.hint = Some(hint.into());
         self
     }
 
     pub fn cause(mut self, cause: impl Into<String>) -> Failure {
-        self.causes.push(cause.into());
+        self.said.causes.push(cause.into());
         self
     }
 
     pub fn note(mut self, note: impl Into<String>) -> Failure {
-        self.note = Some(note.into());
+        self.said.note = Some(note.into());
         self
     }
 
     /// With `--json`, stdout has its one document.
     pub fn already_printed(mut self, printed: bool) -> Failure {
-        self.printed = printed;
+        self.said.printed = printed;
         self
     }
 
     /// For people, on stderr.
     pub fn text(&self, paint: Paint) -> String {
-        let mut text = format!("{} {}", paint.red("error:"), harmless(&self.message));
-        for cause in &self.causes {
+        let mut text = format!("{} {}", paint.red("error:"), harmless(&self.said.message));
+        for cause in &self.said.causes {
             let _ = write!(text, "\n  caused by: {}", harmless(cause));
         }
-        for line in &self.stderr {
+        for line in &self.said.stderr {
             let _ = write!(text, "\n  {} {}", paint.dim("|"), harmless(line));
         }
-        if let Some(hint) = &self.hint {
+        if let Some(hint) = &self.said.hint {
             let _ = write!(text, "\n{} {}", paint.cyan("hint:"), harmless(hint));
         }
-        if let Some(note) = &self.note {
+        if let Some(note) = &self.said.note {
             let _ = write!(text, "\n{}", harmless(note));
         }
         text
@@ -99,14 +103,14 @@ impl Failure {
 
     /// For programs, on stdout: the protocol's error object, or the same shape for what never reached a server.
     pub fn json(&self) -> serde_json::Value {
-        let error = match &self.error {
+        let error = match &self.said.error {
             Some(error) => serde_json::to_value(error).unwrap_or_default(),
             None => {
                 let mut data = serde_json::json!({});
-                if let Some(hint) = &self.hint {
+                if let Some(hint) = &self.said.hint {
                     data["hint"] = hint.as_str().into();
                 }
-                serde_json::json!({ "message": self.message, "data": data })
+                serde_json::json!({ "message": self.said.message, "data": data })
             }
         };
         serde_json::json!({ "error": error })
@@ -114,7 +118,7 @@ impl Failure {
 
     /// Says it: text to stderr, and with `--json` also the document that a program waits for on stdout.
     pub fn report(&self, paint: Paint, json: bool) {
-        if json && !self.printed {
+        if json && !self.said.printed {
             // There is nobody left to tell when stdout fails too.
             let _ = output::line(&self.json().to_string());
         }
@@ -130,28 +134,35 @@ impl From<protocol::Error> for Failure {
             && !error.message.contains(&mcp.message)
         {
             failure
+                .said
                 .causes
                 .push(format!("the server answered {}: {}", mcp.code, mcp.message));
         }
         if let (Some(path), Some(expected)) = (&data.path, &data.expected) {
-            failure.causes.push(format!("`{path}` should be {expected}"));
+            failure.said.causes.push(format!("`{path}` should be {expected}"));
         }
         match (data.exit_code, &data.signal) {
             (Some(code), _) if !error.message.contains("code") => {
-                failure.causes.push(format!("the process ended with code {code}"));
+                failure
+                    .said
+                    .causes
+                    .push(format!("the process ended with code {code}"));
             }
             (None, Some(signal)) if !error.message.contains(signal.as_str()) => {
-                failure.causes.push(format!("the process was ended by {signal}"));
+                failure
+                    .said
+                    .causes
+                    .push(format!("the process was ended by {signal}"));
             }
             _ => {}
         }
         if let Some(tail) = &data.stderr_tail {
             let lines: Vec<&str> = tail.lines().filter(|line| !line.trim().is_empty()).collect();
             let last = lines.len().saturating_sub(STDERR_LINES);
-            failure.stderr = lines[last..].iter().map(|line| (*line).to_owned()).collect();
+            failure.said.stderr = lines[last..].iter().map(|line| (*line).to_owned()).collect();
         }
-        failure.hint = data.hint.clone();
-        failure.error = Some(error);
+        failure.said.hint = data.hint.clone();
+        failure.said.error = Some(error);
         failure
     }
 }

@@ -4,24 +4,28 @@ use inquire::error::{InquireError, InquireResult};
 use inquire::{MultiSelect, Select, Text};
 use protocol::{AnswerValue, Choice, FormQuestion, QuestionField, UrlQuestion};
 
-use super::ask::{Content, Reply};
+use super::ask::{Content, Earlier, Reply};
 use super::terminal::{Paint, harmless, one_line};
 
 const NO_ANSWER: &str = "(no answer)";
 const LEAVE_HELP: &str = "Esc to leave the question";
 
-/// Asks a form; with `earlier`, only for the fields that are not in it.
-pub fn form(form: &FormQuestion, earlier: Option<Content>, paint: Paint) -> InquireResult<Reply> {
-    if earlier.is_none() {
-        introduce(&form.title, &form.message, paint);
-    }
+/// Asks a form; with `earlier`, only for the fields that did not fit, as they were typed.
+pub fn form(form: &FormQuestion, earlier: Option<Earlier>, paint: Paint) -> InquireResult<Reply> {
     if form.fields.is_empty() {
+        introduce(&form.title, &form.message, paint);
         let yes = Reply::Accept(Content::new());
         return choose("Your answer:", vec![("Yes", yes), ("No", Reply::Decline)]);
     }
-    let mut content = earlier.unwrap_or_default();
+    let (mut content, mut wrong) = match earlier {
+        Some(earlier) => (earlier.content, Some(earlier.wrong)),
+        None => {
+            introduce(&form.title, &form.message, paint);
+            (Content::new(), None)
+        }
+    };
     loop {
-        let look = match fields(form, &mut content) {
+        let look = match fields(form, wrong.as_deref(), &mut content) {
             Ok(()) => vec![
                 ("Send", Next::Send),
                 ("Change", Next::Change),
@@ -33,7 +37,7 @@ pub fn form(form: &FormQuestion, earlier: Option<Content>, paint: Paint) -> Inqu
         // Esc here too: the person wants out without saying no.
         match choose("What now?", look)? {
             Next::Send => return Ok(Reply::Accept(content)),
-            Next::Change => content.clear(),
+            Next::Change => wrong = None,
             Next::Decline => return Ok(Reply::Decline),
         }
     }
@@ -65,77 +69,94 @@ fn introduce(title: &str, message: &str, paint: Paint) {
     eprintln!("{}", harmless(message));
 }
 
-fn fields(form: &FormQuestion, content: &mut Content) -> InquireResult<()> {
+fn fields(form: &FormQuestion, only: Option<&[String]>, content: &mut Content) -> InquireResult<()> {
     for asked in &form.fields {
         let name = asked.name();
-        if !content.contains_key(name)
-            && let Some(value) = field(asked)?
-        {
+        if only.is_some_and(|only| !only.iter().any(|wanted| wanted == name)) {
+            continue;
+        }
+        let before = content.remove(name);
+        if let Some(value) = field(asked, before)? {
             content.insert(name.to_owned(), value);
         }
     }
     Ok(())
 }
 
-/// `None`: left empty.
-fn field(field: &QuestionField) -> InquireResult<Option<AnswerValue>> {
+pub fn label(field: &QuestionField) -> &str {
     match field {
-        QuestionField::Text(field) => {
-            let label = Label::new(&field.label, field.description.as_deref(), field.required);
-            typed(&label, field.default.clone().unwrap_or_default())
-        }
-        QuestionField::Number(field) => {
-            let label = Label::new(&field.label, field.description.as_deref(), field.required);
-            typed(
-                &label,
-                field
-                    .default
-                    .as_ref()
-                    .map(ToString::to_string)
-                    .unwrap_or_default(),
-            )
-        }
-        QuestionField::Integer(field) => {
-            let label = Label::new(&field.label, field.description.as_deref(), field.required);
-            typed(
-                &label,
-                field
-                    .default
-                    .as_ref()
-                    .map(ToString::to_string)
-                    .unwrap_or_default(),
-            )
-        }
+        QuestionField::Text(field) => &field.label,
+        QuestionField::Number(field) => &field.label,
+        QuestionField::Integer(field) => &field.label,
+        QuestionField::Boolean(field) => &field.label,
+        QuestionField::Choice(field) => &field.label,
+        QuestionField::Multi(field) => &field.label,
+    }
+}
+
+/// `None`: left empty. What was answered before stands in for the server's default.
+fn field(field: &QuestionField, before: Option<AnswerValue>) -> InquireResult<Option<AnswerValue>> {
+    let before = before.or_else(|| default(field));
+    match field {
+        QuestionField::Text(field) => typed(
+            &Label::new(&field.label, field.description.as_deref(), field.required),
+            before,
+        ),
+        QuestionField::Number(field) => typed(
+            &Label::new(&field.label, field.description.as_deref(), field.required),
+            before,
+        ),
+        QuestionField::Integer(field) => typed(
+            &Label::new(&field.label, field.description.as_deref(), field.required),
+            before,
+        ),
         QuestionField::Boolean(field) => {
             let label = Label::new(&field.label, field.description.as_deref(), field.required);
-            let default = field.default.map(usize::from).map(|default| 1 - default);
-            let picked = pick(&label, vec!["Yes".to_owned(), "No".to_owned()], default)?;
+            let start = match before {
+                Some(AnswerValue::Boolean(yes)) => Some(usize::from(!yes)),
+                _ => None,
+            };
+            let picked = pick(&label, vec!["Yes".to_owned(), "No".to_owned()], start)?;
             Ok(picked.map(|index| AnswerValue::Boolean(index == 0)))
         }
         QuestionField::Choice(field) => {
             let label = Label::new(&field.label, field.description.as_deref(), field.required);
-            let default = field
-                .options
-                .iter()
-                .position(|option| Some(&option.value) == field.default.as_ref());
-            let picked = pick(&label, labels(&field.options), default)?;
+            let is_before =
+                |option: &Choice| matches!(&before, Some(AnswerValue::Text(value)) if *value == option.value);
+            let start = field.options.iter().position(is_before);
+            let picked = pick(&label, labels(&field.options), start)?;
             Ok(picked.map(|index| AnswerValue::Text(field.options[index].value.clone())))
         }
         QuestionField::Multi(field) => {
             let label = Label::new(&field.label, field.description.as_deref(), field.required);
-            let chosen = field.default.as_deref().unwrap_or_default();
-            let is_default = |index: &usize| chosen.contains(&field.options[*index].value);
-            let default: Vec<usize> = (0..field.options.len()).filter(is_default).collect();
+            let chosen = match before {
+                Some(AnswerValue::Texts(values)) => values,
+                _ => Vec::new(),
+            };
+            let is_chosen = |index: &usize| chosen.contains(&field.options[*index].value);
+            let start: Vec<usize> = (0..field.options.len()).filter(is_chosen).collect();
             let picked = MultiSelect::new(&label.text, labels(&field.options))
-                .with_default(&default)
+                .with_default(&start)
                 .with_help_message(&label.help)
                 .raw_prompt()?;
-            let values = picked
+            let values: Vec<String> = picked
                 .iter()
                 .map(|option| field.options[option.index].value.clone())
-                .collect::<Vec<_>>();
+                .collect();
             Ok((field.required || !values.is_empty()).then_some(AnswerValue::Texts(values)))
         }
+    }
+}
+
+/// The value that the server offers.
+pub fn default(field: &QuestionField) -> Option<AnswerValue> {
+    match field {
+        QuestionField::Text(field) => field.default.clone().map(AnswerValue::Text),
+        QuestionField::Number(field) => field.default.clone().map(AnswerValue::Number),
+        QuestionField::Integer(field) => field.default.clone().map(AnswerValue::Number),
+        QuestionField::Boolean(field) => field.default.map(AnswerValue::Boolean),
+        QuestionField::Choice(field) => field.default.clone().map(AnswerValue::Text),
+        QuestionField::Multi(field) => field.default.clone().map(AnswerValue::Texts),
     }
 }
 
@@ -161,10 +182,15 @@ impl Label {
     }
 }
 
-fn typed(label: &Label, default: String) -> InquireResult<Option<AnswerValue>> {
-    let default = harmless(&default).into_owned();
+/// Typed text is sent as it is: the manager reads numbers out of it, or says what is wrong.
+fn typed(label: &Label, before: Option<AnswerValue>) -> InquireResult<Option<AnswerValue>> {
+    let start = match before {
+        Some(AnswerValue::Text(text)) => harmless(&text).into_owned(),
+        Some(AnswerValue::Number(number)) => number.to_string(),
+        Some(AnswerValue::Boolean(_) | AnswerValue::Texts(_)) | None => String::new(),
+    };
     let text = Text::new(&label.text)
-        .with_initial_value(&default)
+        .with_initial_value(&start)
         .with_help_message(&label.help)
         .prompt()?;
     Ok((label.required || !text.is_empty()).then_some(AnswerValue::Text(text)))

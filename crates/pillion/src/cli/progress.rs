@@ -98,6 +98,10 @@ impl Watcher {
         }
     }
 
+    pub fn is_asking(&self) -> bool {
+        self.lock().asking
+    }
+
     fn lock(&self) -> MutexGuard<'_, View> {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,12 +1,13 @@
 //! `pillion schema`: the JSON Schema of the protocol, for generators of clients and for looking things up.
 
 use protocol::Method;
+use serde_json::Value;
 
 use super::exit::Exit;
 use super::failure::Failure;
 use super::output;
 
-/// Print the JSON Schema of the protocol, or of one method's parameters
+/// Print the JSON Schema of the protocol, or of one method: its parameters and its result
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// For example mcp.tool.call; without it the whole bundle
@@ -17,19 +18,25 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<Exit, Failure> {
-    let schema = match &args.method {
-        None => protocol::schema::bundle(),
+    let file = match &args.method {
+        None => "pillion.schema.json".to_owned(),
         Some(name) => {
             let method = Method::from_name(name).ok_or_else(|| unknown(name))?;
-            protocol::schema::params_schema(method)
+            format!("methods/{method}.json")
         }
     };
-    let text = if args.json {
-        Ok(schema.to_string())
-    } else {
-        serde_json::to_string_pretty(&schema)
-    };
-    output::line(&text.map_err(|error| Failure::new("cannot print the schema").cause(error.to_string()))?)?;
+    // The very text of the files in `schema/`.
+    let found = protocol::generated_files()
+        .into_iter()
+        .find(|(path, _)| path.ends_with(&file));
+    let (_, text) = found.ok_or_else(|| Failure::new(format!("there is no schema `{file}`")))?;
+    if !args.json {
+        output::raw(text.as_bytes())?;
+        return Ok(Exit::Done);
+    }
+    let document: Value = serde_json::from_str(&text)
+        .map_err(|error| Failure::new("the schema is not JSON").cause(error.to_string()))?;
+    output::json(&document)?;
     Ok(Exit::Done)
 }
 

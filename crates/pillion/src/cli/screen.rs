@@ -14,10 +14,12 @@ impl Screen {
         Screen(saved)
     }
 
+    /// Settings as they were, the cursor visible, and a fresh line.
     pub fn restore(&self) {
         if let Some(settings) = &self.0 {
             // SAFETY: the settings are those that `tcgetattr` gave for the same descriptor.
             unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSADRAIN, settings) };
+            eprintln!("\x1b[?25h");
         }
     }
 }

@@ -52,7 +52,7 @@ impl Session {
         let terminal = Terminal::detect();
         let (watcher, questions, logs) = Watcher::new(terminal);
         let watcher = Arc::new(watcher);
-        let manager = Manager::new(Env::from_process(), Arc::clone(&watcher) as Arc<_>);
+        let manager = Manager::new(env(), Arc::clone(&watcher) as Arc<_>);
         manager.initialize(options(terminal), vec![directory.clone()]);
         let session = Session {
             manager,
@@ -66,7 +66,9 @@ impl Session {
         let saved = Screen::save();
         let outcome = session.drive(command(&session), questions).await;
         session.watcher.end();
-        saved.restore();
+        if session.watcher.is_asking() {
+            saved.restore();
+        }
         session.manager.shutdown().await;
         match outcome {
             Err(_) if session.request.cancel.is_cancelled() => Err(Failure::interrupted()),
@@ -105,6 +107,9 @@ impl Session {
 
     /// Asks on a thread of its own: the call goes on, and may withdraw the question, while the person thinks.
     fn ask(&self, question: Question) {
+        if self.request.cancel.is_cancelled() {
+            return;
+        }
         let manager = self.manager.clone();
         let request = self.request.clone();
         let watcher = Arc::clone(&self.watcher);
@@ -140,7 +145,7 @@ impl Session {
 
     /// The token that makes the manager report progress.
     pub fn token(&self) -> Option<Token> {
-        self.terminal.stderr.then(|| Token::Number(1))
+        self.terminal.stderr.then_some(Token::Number(1))
     }
 
     /// The next batch of log lines.
@@ -161,6 +166,14 @@ impl Session {
             warn(self.terminal.on_stderr(), &message, issue.hint.as_deref());
         }
     }
+}
+
+/// Even a killed command line leaves no server behind.
+fn env() -> Env {
+    let env = Env::from_process();
+    #[cfg(unix)]
+    let env = env.with_watchdog(Arc::new(crate::watchdog::watchdog_fd));
+    env
 }
 
 fn options(terminal: Terminal) -> InitializationOptions {

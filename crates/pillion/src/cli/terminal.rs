@@ -30,7 +30,12 @@ impl Terminal {
     /// Without colours, whatever the tests run in.
     #[cfg(test)]
     pub fn test(stdout: bool) -> Terminal {
-        Terminal { stdout, stderr: false, asks: false, color: false }
+        Terminal {
+            stdout,
+            stderr: false,
+            asks: false,
+            color: false,
+        }
     }
 
     pub fn on_stdout(self) -> Paint {

@@ -22,7 +22,7 @@ use super::host::{Host, HostError, News};
 use super::notes::CRASH_CODE;
 use super::stage::Stage;
 use super::trace::{self, Trace};
-use crate::cli::ask::{self, Reply};
+use crate::cli::ask::{self, Earlier, Reply};
 use crate::cli::failure::Failure;
 use crate::cli::{Exit, output};
 
@@ -482,7 +482,7 @@ impl Play {
             }
             let answer = ask::to_answer(question.id(), &reply);
             let answered = self.host.call(methods::Answer, answer).await?;
-            let Reply::Accept(mut content) = reply else {
+            let Reply::Accept(content) = reply else {
                 return Ok(());
             };
             if answered.problems.is_empty() {
@@ -490,10 +490,9 @@ impl Play {
             }
             expect(self.stage.asks(), "mcp.answer")?;
             for problem in &answered.problems {
-                self.stage.item(&problem.field, &problem.message)?;
-                content.remove(&problem.field);
+                self.stage.say(&ask::complaint(&question, problem))?;
             }
-            earlier = Some(content);
+            earlier = Some(Earlier::new(content, &answered.problems));
         }
     }
 

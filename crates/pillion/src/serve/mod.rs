@@ -1,0 +1,82 @@
+//! `pillion serve`: the conversation with the host that spawned this process.
+//!
+//! A request's way: `stdio` → `framing` and `pump` → `envelope` → `session` → `registry` and `check` → manager, and
+//! its answer's: `call` → `frame` → `outbox` → `stdio`.
+
+mod stdio;
+
+mod framing;
+mod pump;
+
+mod envelope;
+mod session;
+
+mod lifecycle;
+mod requests;
+
+mod check;
+mod explain;
+mod tree;
+
+mod call;
+mod registry;
+
+mod frame;
+mod host;
+mod outbox;
+
+mod ending;
+mod limits;
+
+use std::path::PathBuf;
+#[cfg(unix)]
+use std::sync::Arc;
+
+use manager::Env;
+
+use crate::log;
+
+use self::session::Session;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// How much to say on stderr
+    #[arg(long, value_enum, default_value = "warn", value_name = "LEVEL")]
+    log_level: log::Level,
+    /// How to say it
+    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
+    log_format: log::Format,
+    /// Where Pillion keeps its files
+    #[arg(long, value_name = "FOLDER")]
+    data_dir: Option<PathBuf>,
+}
+
+/// Serves one session; answers the exit code.
+pub async fn run(args: Args) -> i32 {
+    log::start(args.log_level, args.log_format);
+    let code = match serve(args).await {
+        Ok(end) => end.exit_code(),
+        Err(fault) => {
+            tracing::error!(%fault, "stdin or stdout cannot be used");
+            1
+        }
+    };
+    log::finish();
+    code
+}
+
+async fn serve(args: Args) -> std::io::Result<ending::End> {
+    let (input, output) = stdio::claim()?;
+    let mut env = Env::from_process();
+    #[cfg(unix)]
+    {
+        env = env.with_watchdog(Arc::new(crate::watchdog::watchdog_fd));
+    }
+    if let Some(data_dir) = args.data_dir {
+        env = env.with_data_dir(std::path::absolute(data_dir)?);
+    }
+    let session = Session::new(env, input);
+    ending::watch_signals(session.ends())?;
+    let end = session.run(output).await;
+    Ok(end)
+}

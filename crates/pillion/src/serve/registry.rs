@@ -1,0 +1,139 @@
+//! The one registry of methods, for every carrier: jsonrpsee's `RpcModule`, filled from the method table.
+//!
+//! Stdio calls a method's callback itself and finds the answer in the slot of a [`Call`] it left in the extensions.
+//! Other carriers leave their [`Tier`] there and get a response of jsonrpsee's.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use jsonrpsee::core::RegisterMethodError;
+use jsonrpsee::types::{ErrorObjectOwned, Id, Params};
+use jsonrpsee::{ConnectionId, Extensions, MethodCallback, Methods, RpcModule};
+use manager::{Manager, RequestContext};
+use protocol::{Error, ErrorKind, Method, MethodSpec, Tier};
+use serde_json::value::{RawValue, to_raw_value};
+use tokio_util::sync::CancellationToken;
+
+use super::call::Call;
+use super::check;
+
+#[derive(Clone, Debug)]
+pub struct Registry(Methods);
+
+impl Registry {
+    pub fn new(manager: Manager) -> Registry {
+        let mut module = RpcModule::new(manager);
+        // The names come from one table, in which none stands twice.
+        if let Err(fault) = fill(&mut module) {
+            tracing::error!(%fault, "a method could not be registered");
+        }
+        Registry(module.into())
+    }
+
+    /// Carries a request of the host out; the answer is in its slot afterwards.
+    pub async fn dispatch(&self, method: Method, call: Arc<Call>) {
+        let Some(MethodCallback::Async(callback)) = self.0.method(method.name()) else {
+            call.answer::<()>(Err(absent(method)));
+            return;
+        };
+        let mut extensions = Extensions::new();
+        extensions.insert(call);
+        callback(
+            Id::Null,
+            Params::new(None),
+            ConnectionId(0),
+            usize::MAX,
+            extensions,
+        )
+        .await;
+    }
+}
+
+/// Whether a request of `tier` may use the method. Asked on every carrier.
+fn permit(method: Method, tier: Tier) -> Result<(), Error> {
+    if method.allows(tier) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Forbidden,
+        format!("`{method}` is not open to {tier} peers"),
+    )
+    .by(tier.as_str())
+    .hint("ask the person at the local host"))
+}
+
+fn register<M, Run, Ran>(module: &mut RpcModule<Manager>, run: Run) -> Result<(), RegisterMethodError>
+where
+    M: MethodSpec + 'static,
+    Run: Fn(Arc<Manager>, RequestContext, M::Params) -> Ran + Clone + Send + Sync + 'static,
+    Ran: Future<Output = Result<M::Result, Error>> + Send + 'static,
+{
+    let callback = move |params: Params<'static>, manager, extensions: Extensions| {
+        let run = run.clone();
+        async move {
+            if let Some(call) = extensions.get::<Arc<Call>>() {
+                let params = match permit(M::METHOD, call.context.tier) {
+                    Ok(()) => call.params::<M>().await,
+                    Err(error) => Err(error),
+                };
+                let outcome = match params {
+                    Ok(params) => run(manager, call.context.clone(), params).await,
+                    Err(error) => Err(error),
+                };
+                call.answer(outcome);
+                return Ok(RawValue::NULL.to_owned());
+            }
+            let tier = extensions.get().copied().unwrap_or(Tier::ReadOnly);
+            let context = RequestContext {
+                cancel: CancellationToken::new(),
+                tier,
+            };
+            let outcome = match permit(M::METHOD, tier).and_then(|()| check::params::<M>(params.as_str())) {
+                Ok(params) => run(manager, context, params).await,
+                Err(error) => Err(error),
+            };
+            outcome
+                .and_then(|result| to_raw_value(&result).map_err(internal))
+                .map_err(object)
+        }
+    };
+    module
+        .register_async_method(M::METHOD.name(), callback)
+        .map(|_| ())
+}
+
+fn internal(fault: serde_json::Error) -> Error {
+    Error::new(
+        ErrorKind::Internal,
+        format!("the result could not be written down: {fault}"),
+    )
+}
+
+fn object(error: Error) -> ErrorObjectOwned {
+    ErrorObjectOwned::owned(error.code(), error.message, Some(error.data))
+}
+
+fn absent(method: Method) -> Error {
+    Error::new(
+        ErrorKind::InvalidCommand,
+        format!("this version of Pillion does not have `{method}`"),
+    )
+    .hint("`capabilities.experimental.mcp.methods` in the answer to `initialize` lists what it has")
+}
+
+macro_rules! fill_from_table {
+    ($({ $name:literal, $variant:ident, $handler:ident, $params:ident, $result:ident, $tier:ident, $gate:ident, $presence:ident, [$($error:ident),*], $doc:literal })+) => {
+        /// One line per method: parameters in, result out; the manager decides everything.
+        fn fill(module: &mut RpcModule<Manager>) -> Result<(), RegisterMethodError> {
+            $(fill_from_table!(@$presence module $variant $handler);)+
+            Ok(())
+        }
+    };
+    (@available $module:ident $variant:ident $handler:ident) => {
+        register::<protocol::methods::$variant, _, _>($module, |manager, context, params| async move {
+            manager.$handler(&context, params).await
+        })?;
+    };
+    (@absent $module:ident $variant:ident $handler:ident) => {};
+}
+protocol::for_each_method!(fill_from_table);

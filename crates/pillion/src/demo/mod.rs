@@ -6,6 +6,7 @@ mod home;
 mod host;
 mod notes;
 mod play;
+mod player;
 mod stage;
 mod trace;
 mod weather;

@@ -11,6 +11,7 @@ use crate::cli::terminal::{Paint, Terminal, harmless};
 const INDENT: usize = 4;
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Step {
     title: String,
     /// The methods and notifications a host would use.
@@ -67,22 +68,27 @@ impl Stage {
             elapsed_ms: 0,
         });
         let heading = self.paint.bold(&format!("{number:2}  {title}"));
-        self.print(&format!("\n{heading}  {}", self.paint.dim(&methods.join("  "))))
+        self.print(&format!(
+            "\n{heading}  {}",
+            self.paint.dim(&format!("({})", methods.join(", ")))
+        ))
     }
 
     /// A line of the current step. The text may come from a server.
     pub fn say(&mut self, text: &str) -> Result<(), Failure> {
-        let text = harmless(text).into_owned();
-        self.print(&indented(&text, INDENT))?;
-        if let Some(step) = self.steps.last_mut() {
-            step.lines.push(text);
-        }
-        Ok(())
+        self.note(text, text)
     }
 
     /// Two columns: a name and what there is to say about it.
     pub fn item(&mut self, name: &str, text: &str) -> Result<(), Failure> {
-        self.say(&format!("{name:10}  {text}"))
+        self.note(&format!("{name:16}  {text}"), &format!("{name}: {text}"))
+    }
+
+    fn note(&mut self, shown: &str, kept: &str) -> Result<(), Failure> {
+        if let Some(step) = self.steps.last_mut() {
+            step.lines.push(kept.to_owned());
+        }
+        self.print(&indented(&harmless(shown), INDENT))
     }
 
     pub fn close(&mut self) -> Result<(), Failure> {

@@ -21,6 +21,7 @@ TOOLS = {
     "break": {"type": "object"},
 }
 sent = 0
+waiting = []
 
 
 def send(message):
@@ -29,7 +30,7 @@ def send(message):
 
 
 def ask(method, params):
-    """Sends a request to the client and reads until its answer; nothing else comes meanwhile in these runs."""
+    """Sends a request to the client and reads until its answer; what else comes meanwhile has its turn later."""
     global sent
     sent += 1
     send({"id": f"ask-{sent}", "method": method, "params": params})
@@ -37,6 +38,7 @@ def ask(method, params):
         message = json.loads(line)
         if message.get("id") == f"ask-{sent}":
             return message.get("result", {})
+        waiting.append(message)
     sys.exit(0)
 
 
@@ -76,8 +78,11 @@ def answer(message):
 
 sys.stderr.write("the scripted server is up\n")
 sys.stderr.flush()
-for line in sys.stdin:
-    message = json.loads(line)
+while True:
+    line = None if waiting else sys.stdin.readline()
+    if line == "":
+        break
+    message = json.loads(line) if line else waiting.pop(0)
     if "method" not in message or "id" not in message:
         continue
     result = answer(message)

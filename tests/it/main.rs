@@ -7,8 +7,20 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod calls;
 mod cases;
+mod catalog;
+mod config;
+mod eras;
+mod framing;
+mod handshake;
+mod lifecycle;
+mod offers;
+mod orphans;
+mod questions;
+mod schema;
 mod scripted;
+mod shutdown;
 
 use libtest_mimic::{Arguments, Trial};
 
@@ -19,6 +31,18 @@ fn main() {
     arguments.test_threads.get_or_insert(6);
     let mut trials: Vec<Trial> = Vec::new();
     trials.extend(scripted::stories());
+    trials.extend(handshake::stories());
+    trials.extend(framing::stories());
+    trials.extend(shutdown::stories());
+    trials.extend(orphans::stories());
+    trials.extend(lifecycle::stories());
+    trials.extend(calls::stories());
+    trials.extend(questions::stories());
+    trials.extend(catalog::stories());
+    trials.extend(offers::stories());
+    trials.extend(eras::stories());
+    trials.extend(config::stories());
+    trials.extend(schema::stories());
     trials.extend(cases::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }

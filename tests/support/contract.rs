@@ -26,8 +26,10 @@ pub fn check_result(method: &str, text: &str) -> Result<(), String> {
                 Err("shutdown answers null".to_owned())
             }
         }
-        method if method.starts_with("mcp.") => check_text(&result_type(method), text),
-        _ => Ok(()),
+        method => match protocol::Method::from_name(method) {
+            Some(method) => check_text(method.result_type(), text),
+            None => Err("a result for a method that does not exist".to_owned()),
+        },
     }
 }
 
@@ -62,33 +64,6 @@ pub fn check_error(text: &str) -> Result<(), String> {
         return Err("not a JSON-RPC error".to_owned());
     }
     check("ErrorData", error.get("data").ok_or("an error without data")?)
-}
-
-/// Types are named after their method but for those that the protocol names itself.
-fn result_type(method: &str) -> String {
-    let own = match method {
-        "mcp.auth" => "AuthAck",
-        "mcp.status" => "Status",
-        "mcp.answer" => "Answered",
-        "mcp.add" | "mcp.edit" | "mcp.enable" => "Written",
-        "mcp.test" => "TestResult",
-        "mcp.import" => "Imported",
-        "mcp.debug" => "DebugReport",
-        "mcp.model.call" => "ModelResult",
-        _ => return format!("{}Result", type_name(method)),
-    };
-    own.to_owned()
-}
-
-/// `mcp.tools.list` → `McpToolsList`.
-pub fn type_name(method: &str) -> String {
-    let capital = |word: &str| {
-        let mut letters = word.chars();
-        letters
-            .next()
-            .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-    };
-    method.split('.').map(capital).collect()
 }
 
 /// What holds more than a `Value` can (huge numbers, lone surrogates, deep nesting) is for the tests

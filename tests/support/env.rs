@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -72,10 +72,6 @@ impl TestEnv {
             .lines()
             .map(str::to_owned)
             .collect()
-    }
-
-    pub fn root(&self) -> &Path {
-        self.dir.path()
     }
 
     pub fn home(&self) -> PathBuf {

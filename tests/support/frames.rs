@@ -1,6 +1,6 @@
 //! LSP base protocol framing, written apart from the product's so that the two cannot share a mistake.
 
-use std::io::{self, BufRead, Read as _};
+use std::io::{self, BufRead};
 
 use serde::Deserialize;
 use serde_json::Value;

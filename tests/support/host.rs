@@ -83,7 +83,6 @@ struct Asked {
 pub struct Received {
     pub message: Message,
     pub text: String,
-    pub at: Instant,
 }
 
 impl Received {
@@ -395,14 +394,6 @@ impl Host {
             .expect("our own child")
     }
 
-    /// `shutdown` and `exit` as an editor says them.
-    #[track_caller]
-    pub fn leave(&self) -> ExitStatus {
-        assert_eq!(self.request("shutdown", Value::Null), Ok(Value::Null));
-        self.notify("exit", Value::Null);
-        self.wait_exit(Duration::from_secs(6))
-    }
-
     pub fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.shared.stderr.lock().expect("no panic while held")).into_owned()
     }
@@ -556,7 +547,6 @@ impl Shared {
         inbox.messages.push(Arc::new(Received {
             message,
             text,
-            at: Instant::now(),
         }));
         self.news.notify_all();
     }

@@ -13,6 +13,6 @@ pub mod processes;
 pub mod scripted;
 
 pub use env::TestEnv;
-pub use host::{Host, HostOptions, RpcError};
+pub use host::{Host, HostOptions};
+pub use scripted::StdioServer;
 pub use scripted::http::HttpHost;
-pub use scripted::{ServerLog, StdioServer};

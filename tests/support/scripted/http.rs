@@ -162,11 +162,6 @@ impl HttpHost {
     pub fn n_streams(&self) -> usize {
         self.state.streams.count()
     }
-
-    /// Ends every standing stream.
-    pub fn end_streams(&self) {
-        self.state.streams.clear();
-    }
 }
 
 async fn answer(state: Arc<State>, request: Request<Body>) -> Response<Body> {

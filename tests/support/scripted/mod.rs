@@ -9,5 +9,4 @@ pub mod rules;
 pub mod stdio;
 pub mod stdio_play;
 
-pub use log::ServerLog;
 pub use stdio::StdioServer;

@@ -22,6 +22,7 @@
 //! | `$after_reply_ms` | wait that long after the last reply |
 //! | `$while_asking` | what else happens once the question is out: actions of a child script |
 //! | `$raw` | the exact text of the result |
+//! | `$echo` | a result that holds `arguments` exactly as they came, as its member `echo` |
 //! | `$exit` | end the process instead of answering |
 
 use std::collections::HashMap;
@@ -41,8 +42,6 @@ pub struct Incoming {
     pub id: Option<Value>,
     pub method: Option<String>,
     pub params: Option<Box<RawValue>>,
-    pub result: Option<Box<RawValue>>,
-    pub error: Option<Box<RawValue>>,
 }
 
 impl Incoming {
@@ -55,6 +54,21 @@ impl Incoming {
             .as_ref()
             .and_then(|raw| serde_json::from_str(raw.get()).ok())
             .unwrap_or(Value::Null)
+    }
+
+    /// `params.arguments`, as spelt.
+    pub fn arguments(&self) -> String {
+        #[derive(Deserialize)]
+        struct Params {
+            arguments: Option<Box<RawValue>>,
+        }
+        let params = self
+            .params
+            .as_ref()
+            .and_then(|raw| serde_json::from_str::<Params>(raw.get()).ok());
+        params
+            .and_then(|params| params.arguments)
+            .map_or_else(|| "null".to_owned(), |raw| raw.get().to_owned())
     }
 
     /// An answer to a request of ours.
@@ -140,7 +154,7 @@ impl Plain {
             id.clone()
         };
         let answer = if known || default.is_some() {
-            self.answer(&id, &params, &spec, default.unwrap_or_default())
+            self.answer(&id, request, &spec, default.unwrap_or_default())
         } else {
             self.refusal(method, &id)
         };
@@ -197,12 +211,12 @@ impl Plain {
     fn answer(
         &self,
         id: &Value,
-        params: &Value,
+        request: &Incoming,
         spec: &Map<String, Value>,
         default: Map<String, Value>,
     ) -> Step {
         if let Some(expected) = spec.get("$expect_params")
-            && let Err(reason) = matching::matches(expected, Some(params))
+            && let Err(reason) = matching::matches(expected, Some(&request.params()))
         {
             let error = json!({ "code": -32602, "message": format!("unexpected parameters: {reason}") });
             return Step::Answer(response(id, "error", &error.to_string()));
@@ -215,6 +229,10 @@ impl Plain {
         }
         if let Some(Value::String(raw)) = spec.get("$raw") {
             return Step::Answer(response(id, "result", raw));
+        }
+        if spec.get("$echo").is_some() {
+            let result = format!("{{\"content\":[],\"echo\":{}}}", request.arguments());
+            return Step::Answer(response(id, "result", &result));
         }
         let mut result = default;
         for (key, value) in spec.iter().filter(|(key, _)| !key.starts_with('$')) {

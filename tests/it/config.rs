@@ -1,0 +1,268 @@
+//! The user's file: changed through the protocol and by hand, and what a reload leaves alone.
+
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::stories;
+use crate::support::{Host, TestEnv, clock};
+
+pub fn stories() -> Vec<Trial> {
+    stories!("config":
+        added_and_started, names_are_taken, edits_keep_the_file, removed, secrets_are_masked, dry_runs_write_nothing,
+        reload_leaves_the_unchanged_alone, reload_lets_calls_finish, variables_expand, reload_says_what_is_new,
+    )
+}
+
+fn read(env: &TestEnv) -> String {
+    std::fs::read_to_string(env.data().join("mcp.json")).unwrap_or_default()
+}
+
+fn added_and_started() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    let host = Host::start(&env);
+    let written = host.must("mcp.add", json!({ "name": "srv", "entry": server.entry() }));
+    assert_eq!(
+        (&written["written"], &written["server"]["name"]),
+        (&json!(true), &json!("srv"))
+    );
+    host.wait_state("srv", "ready");
+    let file: Value = serde_json::from_str(&read(&env)).expect("JSON");
+    assert_eq!(file["servers"]["srv"]["command"], json!(server.command));
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::metadata(env.data().join("mcp.json"))
+        .expect("the file")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let other = json!({ "name": "quiet", "entry": server.entry(), "start": false });
+    host.must("mcp.add", other);
+    assert_eq!(host.status("quiet")["state"], "stopped");
+}
+
+fn names_are_taken() {
+    let env = TestEnv::new();
+    env.write_config(&json!({ "srv": { "command": "one" } }));
+    let host = Host::start(&env);
+    let params = json!({ "name": "srv", "entry": { "command": "two" }, "start": false });
+    let error = host.ask("mcp.add", params.clone()).expect_err("taken");
+    assert_eq!(
+        (error.code, error.kind(), &error.data["by"]),
+        (-32053, "name_taken", &json!("user"))
+    );
+    let mut replace = params;
+    replace["replace"] = json!(true);
+    host.must("mcp.add", replace);
+    assert!(read(&env).contains("two"));
+    for name in ["pillion", "with blank", ""] {
+        let error = host
+            .ask("mcp.add", json!({ "name": name, "entry": { "command": "x" } }))
+            .expect_err(name);
+        assert_eq!(error.kind(), "invalid_params", "{name}");
+    }
+    let error = host
+        .ask("mcp.add", json!({ "name": "n", "entry": { "comand": "x" } }))
+        .expect_err("misspelt");
+    assert_eq!(
+        (error.kind(), &error.data["path"]),
+        ("invalid_params", &json!("/entry/comand"))
+    );
+}
+
+/// Comments, order, unknown members and other servers stay as the person wrote them.
+fn edits_keep_the_file() {
+    let env = TestEnv::new();
+    let text = "// mine\n{\n  \"editor\": {\"x\": 1.10},\n  \"servers\": {\n    // the second\n    \"b\": { \"command\": \"two\", \"own\": true },\n    \"a\": { \"command\": \"one\" }, // first\n  },\n}\n";
+    env.write_config_text(text);
+    let host = Host::start(&env);
+    host.must("mcp.enable", json!({ "server": "a", "enabled": false }));
+    let after = read(&env);
+    for kept in [
+        "// mine",
+        "\"editor\": {\"x\": 1.10}",
+        "// the second",
+        "\"own\": true",
+        "// first",
+    ] {
+        assert!(after.contains(kept), "{kept} in {after}");
+    }
+    assert!(after.find("\"b\"") < after.find("\"a\""), "{after}");
+    assert_eq!(host.status("a")["state"], "disabled");
+    host.must(
+        "mcp.add",
+        json!({ "name": "c", "entry": { "command": "three" }, "start": false }),
+    );
+    let after = read(&env);
+    assert!(after.contains("// first") && after.contains("three"), "{after}");
+}
+
+fn removed() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    env.write_config(&json!({ "srv": server.entry(), "other": server.entry() }));
+    let host = Host::start(&env);
+    host.start_server("srv");
+    host.must("mcp.remove", json!({ "server": "srv" }));
+    clock::eventually("its process to end", || {
+        env.server_processes().is_empty().then_some(())
+    });
+    let gone = host.wait_notification("mcp.changed", |params| {
+        params["server"] == "srv" && params.get("status").is_none()
+    });
+    assert!(
+        gone["reasons"]
+            .as_array()
+            .is_some_and(|all| all.contains(&json!("config"))),
+        "{gone}"
+    );
+    assert_eq!(host.status("srv"), Value::Null);
+    assert!(!read(&env).contains("\"srv\""));
+    assert_eq!(host.status("other")["state"], "stopped");
+}
+
+fn secrets_are_masked() {
+    let env = TestEnv::new();
+    env.write_config(&json!({
+        "srv": { "command": "x", "args": ["--api-key", "hunter2"], "env": { "API_TOKEN": "hunter2", "REF": "${SECRET_KEY}", "PLAIN": "p" } },
+        "web": { "url": "https://user:hunter2@h.example/mcp?token=hunter2", "headers": { "x-api-key": "hunter2" } },
+    }));
+    let host = Host::start(&env);
+    let config = host.must("mcp.config", json!({}));
+    assert!(!config.to_string().contains("hunter2"), "{config}");
+    let entry = &config["servers"]
+        .as_array()
+        .expect("servers")
+        .iter()
+        .find(|one| one["name"] == "srv")
+        .expect("srv")["entry"];
+    assert_eq!(
+        entry["env"],
+        json!({ "API_TOKEN": "********", "REF": "${SECRET_KEY}", "PLAIN": "p" })
+    );
+    let status = host.must("mcp.status", json!({}));
+    assert!(!status.to_string().contains("hunter2"), "{status}");
+    let _ = host.ask("mcp.start", json!({ "server": "srv" }));
+    assert!(!host.messages().iter().any(|one| one.text.contains("hunter2")));
+    assert!(!host.stderr().contains("hunter2"));
+}
+
+fn dry_runs_write_nothing() {
+    let env = TestEnv::new();
+    let host = Host::start(&env);
+    let entry = json!({ "command": "x", "env": { "MY_TOKEN": "hunter2" } });
+    let written = host.must(
+        "mcp.add",
+        json!({ "name": "srv", "entry": entry, "dryRun": true }),
+    );
+    assert_eq!(written["written"], false);
+    let text = written["text"].as_str().expect("what would be written");
+    assert!(text.contains("********") && !text.contains("hunter2"), "{text}");
+    assert_eq!(read(&env), "");
+    assert_eq!(host.status("srv"), Value::Null);
+}
+
+fn reload_leaves_the_unchanged_alone() {
+    let env = TestEnv::new();
+    let server = env.plain_server("same", json!({}));
+    let changed = env.plain_server("changed", json!({}));
+    let gone = env.plain_server("gone", json!({}));
+    let servers = json!({ "same": server.entry(), "changed": changed.entry(), "gone": gone.entry() });
+    env.write_config(&servers);
+    let host = Host::start(&env);
+    let pid = host.start_server("same")["pid"].clone();
+    host.start_server("changed");
+    host.start_server("gone");
+    // Only what concerns the launch counts as a change; the label does not.
+    env.write_config(&json!({
+        "new": { "command": "x" },
+        "same": { "label": "Renamed", "command": server.command },
+        "changed": { "command": changed.command, "args": ["--other"] },
+    }));
+    let report = host.must("mcp.reload", json!({}));
+    assert_eq!(
+        (&report["added"], &report["removed"]),
+        (&json!(["new"]), &json!(["gone"])),
+        "{report}"
+    );
+    assert_eq!(
+        report["changed"]
+            .as_array()
+            .map(|all| all.contains(&json!("changed"))),
+        Some(true),
+        "{report}"
+    );
+    assert_eq!(
+        (&host.status("same")["pid"], &host.status("same")["label"]),
+        (&pid, &json!("Renamed"))
+    );
+    assert_eq!(server.log.starts().len(), 1);
+    assert!(host.call("changed", "echo", json!({})).is_ok());
+    assert_eq!(
+        changed.log.starts().last().expect("a start")["args"],
+        json!(["--other"])
+    );
+    clock::eventually("the removed server to end", || {
+        (!gone.log.exits().is_empty()).then_some(())
+    });
+}
+
+fn reload_lets_calls_finish() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({ "tools/call": { "$delay_ms": 700 } }));
+    env.write_config(&json!({ "srv": server.entry() }));
+    let host = Host::start(&env);
+    let call = host.send_call("srv", "echo", json!({}));
+    server.log.wait_request("tools/call");
+    env.write_config(&json!({ "srv": { "command": server.command, "args": ["new"] } }));
+    host.must("mcp.reload", json!({}));
+    assert!(call.wait().is_ok(), "what runs may finish");
+    assert!(host.call("srv", "echo", json!({})).is_ok());
+    assert_eq!(
+        server.log.starts().last().expect("a start")["args"],
+        json!(["new"])
+    );
+}
+
+fn variables_expand() {
+    let mut env = TestEnv::new();
+    env.set("MY_VALUE", "from outside");
+    let server = env.plain_server("srv", json!({}));
+    std::fs::write(
+        env.home().join("srv.env"),
+        "# comment\nFROM_FILE=filed\nexport QUOTED=\"a b\"\n",
+    )
+    .expect("a file");
+    let entry = json!({
+        "command": server.command,
+        "args": ["${MY_VALUE}", "${NOT_SET:-fallback}", "$MY_VALUE"],
+        "env": { "EXPANDED": "<${MY_VALUE}>" },
+        "envFile": "srv.env",
+    });
+    env.write_config(&json!({ "srv": entry }));
+    let host = Host::start(&env);
+    host.start_server("srv");
+    let start = server.log.starts().pop().expect("a start");
+    assert_eq!(start["args"], json!(["from outside", "fallback", "$MY_VALUE"]));
+    let vars = &start["env"];
+    assert_eq!(
+        (&vars["EXPANDED"], &vars["FROM_FILE"], &vars["QUOTED"]),
+        (&json!("<from outside>"), &json!("filed"), &json!("a b"))
+    );
+    assert_eq!(start["cwd"], json!(env.home()), "the home folder by default");
+    assert!(read(&env).contains("${MY_VALUE}"), "references stay on the disk");
+}
+
+fn reload_says_what_is_new() {
+    let env = TestEnv::new();
+    let host = Host::start(&env);
+    assert_eq!(host.must("mcp.status", json!({}))["servers"], json!([]));
+    env.write_config(&json!({ "a": { "command": "x" }, "b": { "command": "y" } }));
+    let report = host.must("mcp.reload", json!({}));
+    assert_eq!(
+        report,
+        json!({ "added": ["a", "b"], "removed": [], "changed": [], "unchanged": [] })
+    );
+    assert_eq!(host.status("a")["state"], "stopped");
+    let report = host.must("mcp.reload", json!({}));
+    assert_eq!(report["unchanged"], json!(["a", "b"]));
+}

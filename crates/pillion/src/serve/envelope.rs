@@ -76,9 +76,17 @@ pub fn read(body: &[u8]) -> Result<Message<'_>, Refused> {
             return Err(refused(id, ErrorKind::ParseError, message));
         }
     };
-    if text.trim_ascii_start().starts_with('[') {
-        let message = "batches are not supported".to_owned();
-        return Err(refused(None, ErrorKind::InvalidRequest, message));
+    match text.trim_ascii_start().as_bytes().first() {
+        Some(b'[') => {
+            let message = "batches are not supported".to_owned();
+            return Err(refused(None, ErrorKind::InvalidRequest, message));
+        }
+        Some(b'{') | None => {}
+        Some(_) if serde_json::from_str::<IgnoredAny>(text).is_ok() => {
+            let message = "a message is a JSON object".to_owned();
+            return Err(refused(None, ErrorKind::InvalidRequest, message));
+        }
+        Some(_) => {}
     }
     let (members, outcome) = members(text);
     let id = members.id.and_then(Id::new);
@@ -312,7 +320,9 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":3,"method":"a",}"#, "parse_error 3"),
             (r#"{"jsonrpc":"2.0","id":3,"method":"a"} x"#, "parse_error 3"),
             ("", "parse_error -"),
-            ("7", "parse_error -"),
+            ("7", "invalid_request -"),
+            ("null", "invalid_request -"),
+            ("nonsense", "parse_error -"),
             ("{", "parse_error -"),
         ];
         for (text, expected) in rows {

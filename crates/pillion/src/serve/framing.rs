@@ -34,12 +34,21 @@ pub enum Fault {
         head: Vec<u8>,
         tail: Vec<u8>,
     },
+    /// A body announced too long: the next header stands inside it.
+    CutShort { length: usize, body: Vec<u8> },
 }
 
 #[derive(Debug)]
 enum State {
-    Header { length: Option<u64> },
-    Body { body: Vec<u8>, length: usize },
+    Header {
+        length: Option<u64>,
+    },
+    /// `looked`: how much of it was searched for the next header.
+    Body {
+        body: Vec<u8>,
+        length: usize,
+        looked: usize,
+    },
     Skip(Skip),
 }
 
@@ -106,17 +115,42 @@ impl Framer {
         }
     }
 
-    /// Whether an oversize body began that was not reported, because its id may still come.
-    pub fn owes_fault(&self) -> bool {
-        matches!(&self.state, State::Skip(skip) if !skip.reported)
+    /// Whether it matters when nothing more comes for a while.
+    pub fn may_stall(&self) -> bool {
+        match &self.state {
+            State::Header { .. } => false,
+            State::Body { body, looked, .. } => body.len() > *looked,
+            State::Skip(skip) => !skip.reported,
+        }
     }
 
-    /// Reports the oversize body now, with what arrived of it.
+    /// Nothing more came for a while: what can be said of the body that is not complete.
+    ///
+    /// One that is too big is reported with what arrived of it. One that was announced too long has swallowed the
+    /// messages behind it, whose senders wait for an answer: it ends where the next header stands.
     pub fn settle(&mut self) -> Option<Fault> {
-        let limit = self.limit;
         match &mut self.state {
-            State::Skip(skip) if !skip.reported => Some(skip.report(limit)),
-            _ => None,
+            State::Header { .. } => None,
+            State::Skip(skip) if skip.reported => None,
+            State::Skip(skip) => {
+                let rest = &self.buffer[self.start..];
+                skip.keep(rest);
+                skip.missing = skip.missing.saturating_sub(rest.len() as u64);
+                self.start = self.buffer.len();
+                Some(skip.report(self.limit))
+            }
+            State::Body { body, length, looked } => {
+                *looked = body.len();
+                let rest = body.split_off(next_header(body)?);
+                let fault = Fault::CutShort {
+                    length: *length,
+                    body: std::mem::take(body),
+                };
+                self.buffer.splice(..self.start, rest);
+                self.start = 0;
+                self.state = State::Header { length: None };
+                Some(fault)
+            }
         }
     }
 
@@ -162,7 +196,11 @@ impl Framer {
                 let mut body = Vec::with_capacity(small);
                 body.extend_from_slice(&self.buffer[self.start..self.start + here]);
                 self.start += here;
-                self.state = State::Body { body, length: small };
+                self.state = State::Body {
+                    body,
+                    length: small,
+                    looked: 0,
+                };
             }
             _ => {
                 let (head, tail) = (Vec::new(), Vec::new());
@@ -178,7 +216,7 @@ impl Framer {
     }
 
     fn body(&mut self) -> Step {
-        let State::Body { body, length } = &mut self.state else {
+        let State::Body { body, length, .. } = &mut self.state else {
             return Step::Again;
         };
         if body.len() < *length {
@@ -415,11 +453,48 @@ mod tests {
         for length in ["99999999999", "99999999999999999999999999"] {
             let announced = format!("Content-Length: {length}\r\n\r\n");
             assert_eq!(feed(&mut framer, announced.as_bytes(), &[usize::MAX]), []);
-            assert!(framer.owes_fault());
+            assert!(framer.may_stall());
             assert!(matches!(framer.settle(), Some(Fault::TooLarge { .. })));
-            assert!(!framer.owes_fault());
+            assert!(!framer.may_stall());
             assert_eq!(feed(&mut framer, &framed(b"{}"), &[usize::MAX]), [message("{}")]);
         }
+    }
+
+    #[test]
+    fn a_stall_ends_what_was_announced_too_long() {
+        let mut framer = Framer::new(1000);
+        let bytes = [
+            &b"Content-Length: 900\r\n\r\n{\"id\":1}"[..],
+            &framed(b"{}"),
+            &framed(b"[]"),
+        ]
+        .concat();
+        assert_eq!(feed(&mut framer, &bytes, &[7]), []);
+        let body = b"{\"id\":1}".to_vec();
+        assert_eq!(framer.settle(), Some(Fault::CutShort { length: 900, body }));
+        assert_eq!(framer.next(), Some(message("{}")));
+        assert_eq!(framer.next(), Some(message("[]")));
+        // One that is just slow is waited for.
+        assert_eq!(feed(&mut framer, b"Content-Length: 4\r\n\r\n{ ", &[9]), []);
+        assert!(framer.may_stall());
+        assert_eq!(framer.settle(), None);
+        assert!(!framer.may_stall());
+        assert_eq!(feed(&mut framer, b" }", &[1]), [message("{  }")]);
+    }
+
+    #[test]
+    fn an_oversize_body_that_stalls_is_reported_with_what_came() {
+        let mut framer = Framer::new(1000);
+        feed(
+            &mut framer,
+            b"Content-Length: 10737418240\r\n\r\n{\"id\":7}",
+            &[usize::MAX],
+        );
+        let Some(Fault::TooLarge { head, tail, .. }) = framer.settle() else {
+            panic!("no fault")
+        };
+        assert_eq!((&head[..], &tail[..]), (&b"{\"id\":7}"[..], &b"{\"id\":7}"[..]));
+        assert_eq!(feed(&mut framer, &framed(b"{}"), &[5]), [message("{}")]);
     }
 
     proptest! {

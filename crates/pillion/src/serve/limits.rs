@@ -26,8 +26,8 @@ pub const FRAMES_PER_WRITE: usize = 64;
 /// Parameters above this are checked on a blocking thread: a tree of them takes milliseconds to build.
 pub const CHECK_INLINE_BYTES: usize = 1 << 20;
 
-/// An oversize body whose id may still come is answered when nothing more comes for this long.
-pub const OVERSIZE_STALL: Duration = Duration::from_millis(100);
+/// A body that is too big, or was announced too long, is given up when nothing more comes for this long.
+pub const STALL: Duration = Duration::from_millis(100);
 
 /// `window/showDocument` may ask the person first; after this nobody waits for the answer.
 pub const SHOW_DOCUMENT: Duration = Duration::from_secs(60);

@@ -19,7 +19,7 @@ pub struct Pump {
 pub enum Arrival {
     /// Bytes; take what they complete with [`Pump::next`].
     Bytes,
-    /// Nothing came for a while after an oversize header.
+    /// Nothing came for a while, in the middle of a body that is wrong.
     Fault(Fault),
     End,
 }
@@ -44,12 +44,12 @@ impl Pump {
             // A host that never pauses must not keep its own requests from being carried out.
             tokio::task::yield_now().await;
         }
-        let owes = self.framer.owes_fault();
+        let may_stall = self.framer.may_stall();
         let space = self.framer.space();
         let room = space.capacity() - space.len();
         let read = self.input.read(space);
-        let count = if owes {
-            match tokio::time::timeout(limits::OVERSIZE_STALL, read).await {
+        let count = if may_stall {
+            match tokio::time::timeout(limits::STALL, read).await {
                 Ok(count) => count?,
                 Err(_) => return Ok(self.framer.settle().map_or(Arrival::Bytes, Arrival::Fault)),
             }

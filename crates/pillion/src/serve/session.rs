@@ -100,18 +100,17 @@ impl Session {
             };
             match event {
                 Event::Ended(end) => return end,
-                Event::Arrived(Ok(Arrival::Bytes)) => {
-                    while let Some(item) = self.pump.next() {
-                        if let Some(end) = self.item(item).await {
-                            return end;
-                        }
-                    }
-                }
-                Event::Arrived(Ok(Arrival::Fault(fault))) => self.fault(fault),
                 Event::Arrived(Ok(Arrival::End)) => return End::InputClosed,
+                Event::Arrived(Ok(Arrival::Bytes)) => {}
+                Event::Arrived(Ok(Arrival::Fault(fault))) => self.fault(fault),
                 Event::Arrived(Err(fault)) => {
                     tracing::info!(%fault, "stdin cannot be read any more");
                     return End::InputClosed;
+                }
+            }
+            while let Some(item) = self.pump.next() {
+                if let Some(end) = self.item(item).await {
+                    return end;
                 }
             }
         }
@@ -259,6 +258,13 @@ impl Session {
             Fault::Header(text) => {
                 let message = format!("`Content-Length: {text}` is not a number of bytes");
                 (None, Error::new(ErrorKind::InvalidRequest, message))
+            }
+            Fault::CutShort { length, body } => {
+                let message = format!("the message ends after {} of {length} bytes", body.len());
+                (
+                    envelope::id_in_head(&body),
+                    Error::new(ErrorKind::ParseError, message),
+                )
             }
             Fault::TooLarge {
                 length,

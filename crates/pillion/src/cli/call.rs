@@ -8,7 +8,7 @@ use super::arguments::{self, Given, Mistake};
 use super::content;
 use super::exit::Exit;
 use super::failure::Failure;
-use super::listing::named_server_failed;
+use super::listing::{first_sentence, named_server_failed};
 use super::output;
 use super::parameters::parameters;
 use super::session::{Common, Session};
@@ -109,7 +109,7 @@ fn describe(schema: &Value) -> Option<String> {
     let parameters = parameters(schema);
     let lines = parameters.iter().map(|parameter| {
         let mark = if parameter.required { " (required)" } else { "" };
-        let description = tools::first_sentence(&parameter.description);
+        let description = first_sentence(&parameter.description);
         let description = if description.is_empty() {
             String::new()
         } else {

@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
+use protocol::ErrorKind;
+
 use super::exit::Exit;
+use super::hint;
 use super::output;
 use super::terminal::{Paint, harmless};
 
@@ -129,42 +132,58 @@ impl Failure {
 impl From<protocol::Error> for Failure {
     fn from(error: protocol::Error) -> Failure {
         let data = &error.data;
-        let mut failure = Failure::new(error.message.clone()).exit(Exit::of(&error.kind));
+        let message = &error.message;
+        let mut said = Said {
+            message: message.clone(),
+            ..Default::default()
+        };
         if let Some(mcp) = &data.mcp
-            && !error.message.contains(&mcp.message)
+            && !message.contains(&mcp.message)
         {
-            failure
-                .said
-                .causes
+            said.causes
                 .push(format!("the server answered {}: {}", mcp.code, mcp.message));
         }
+
         if let (Some(path), Some(expected)) = (&data.path, &data.expected) {
-            failure.said.causes.push(format!("`{path}` should be {expected}"));
+            said.causes.push(format!("`{path}` should be {expected}"));
         }
-        match (data.exit_code, &data.signal) {
-            (Some(code), _) if !error.message.contains("code") => {
-                failure
-                    .said
-                    .causes
-                    .push(format!("the process ended with code {code}"));
-            }
-            (None, Some(signal)) if !error.message.contains(signal.as_str()) => {
-                failure
-                    .said
-                    .causes
-                    .push(format!("the process was ended by {signal}"));
-            }
-            _ => {}
+        if let Some(code) = data.exit_code
+            && !message.contains("code")
+        {
+            said.causes.push(format!("the process ended with code {code}"));
         }
-        if let Some(tail) = &data.stderr_tail {
-            let lines: Vec<&str> = tail.lines().filter(|line| !line.trim().is_empty()).collect();
+        if let Some(signal) = &data.signal
+            && !message.contains(signal)
+        {
+            said.causes.push(format!("the process was ended by {signal}"));
+        }
+        let tail = data.stderr_tail.as_deref().unwrap_or_default();
+        let lines: Vec<&str> = tail.lines().filter(|line| !line.trim().is_empty()).collect();
+        // A single line often stands in the message already.
+        if lines.len() > 1 || lines.iter().any(|line| !message.contains(line.trim())) {
             let last = lines.len().saturating_sub(STDERR_LINES);
-            failure.said.stderr = lines[last..].iter().map(|line| (*line).to_owned()).collect();
+            said.stderr = lines[last..].iter().map(|line| (*line).to_owned()).collect();
         }
-        failure.said.hint = data.hint.clone();
-        failure.said.error = Some(error);
-        failure
+        let server = data.server.as_deref();
+        said.hint = data.hint.as_deref().map(|hint| hint::typed(hint, server));
+        if matches!(error.kind, ErrorKind::NotFound | ErrorKind::TargetMismatch) {
+            said.note = data
+                .candidates
+                .as_ref()
+                .filter(|names| !names.is_empty())
+                .map(|names| near(names));
+        }
+        let exit = Exit::of(&error.kind);
+        said.error = Some(error);
+        Failure {
+            exit,
+            said: Box::new(said),
+        }
     }
+}
+
+fn near(names: &[String]) -> String {
+    format!("Known names: {}", names.join(", "))
 }
 
 /// A server that did not come up is a result, not an error of the protocol.

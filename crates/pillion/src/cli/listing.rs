@@ -4,9 +4,23 @@ use protocol::{Cursor, Issue, IssueKind};
 
 use super::exit::Exit;
 use super::failure::Failure;
+use super::hint;
 
 /// How long a list waits for servers to start: a first `npx` downloads the server.
 pub const WAIT_MS: u64 = 60_000;
+
+/// What a list says about an item.
+pub fn description<'a>(description: &'a Option<String>, title: &'a Option<String>) -> &'a str {
+    first_sentence(description.as_deref().or(title.as_deref()).unwrap_or_default())
+}
+
+/// Enough for a list; descriptions are written for models and can fill pages.
+pub fn first_sentence(text: &str) -> &str {
+    let line = text.trim().lines().next().unwrap_or_default();
+    line.split_once(". ")
+        .map_or(line, |(sentence, _)| sentence)
+        .trim_end_matches('.')
+}
 
 /// One page as the protocol has it.
 pub struct Page<T> {
@@ -44,7 +58,7 @@ pub fn named_server_failed(server: Option<&str>, is_empty: bool, issues: &[Issue
         IssueKind::Error(kind) => {
             let failure = Failure::new(issue.message.clone()).exit(Exit::of(kind));
             Some(match &issue.hint {
-                Some(hint) => failure.hint(hint.clone()),
+                Some(hint) => failure.hint(hint::typed(hint, server)),
                 None => failure,
             })
         }
@@ -60,6 +74,12 @@ pub fn named_server_failed(server: Option<&str>, is_empty: bool, issues: &[Issue
 mod tests {
     use super::*;
     use protocol::ErrorKind;
+
+    #[test]
+    fn a_list_shows_the_first_sentence() {
+        assert_eq!(first_sentence("Read a file. Handles text.\nMore"), "Read a file");
+        assert_eq!(first_sentence("\n Only v1.2 works.\n"), "Only v1.2 works");
+    }
 
     #[test]
     fn only_the_named_server_makes_a_list_fail() {

@@ -48,6 +48,9 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     {
         return Err(Failure::from(fault).already_printed(session.json));
     }
+    if log.lines.is_empty() && !session.json {
+        eprintln!("`{}` is ready and has written nothing", args.server);
+    }
     while args.follow {
         let Some(log) = session.log().await else { break };
         print(&log.lines, log.dropped)?;

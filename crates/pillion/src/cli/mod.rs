@@ -4,6 +4,7 @@
 
 mod exit;
 pub mod failure;
+mod hint;
 pub mod output;
 pub mod terminal;
 

@@ -4,10 +4,9 @@ use protocol::{McpPromptsList, McpPromptsListResult, PromptItem};
 
 use super::exit::Exit;
 use super::failure::Failure;
-use super::listing::{Page, WAIT_MS, named_server_failed, pages};
+use super::listing::{Page, WAIT_MS, description, named_server_failed, pages};
 use super::output::{self, Rows};
 use super::session::{Common, Session};
-use super::tools::first_sentence;
 
 /// List the prompts of all servers, or of one
 #[derive(Debug, clap::Args)]
@@ -36,35 +35,34 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         })
     };
     let (items, issues) = session.work("Listing prompts", pages(fetch)).await?;
-    let failed = named_server_failed(server, items.is_empty(), &issues);
+    let result = McpPromptsListResult {
+        items,
+        issues,
+        next_cursor: None,
+    };
     if session.json {
-        output::json(&McpPromptsListResult {
-            items,
-            issues,
-            next_cursor: None,
-        })?;
-    } else {
-        session.warn(&issues);
-        let mut rows = Rows::new(
-            session.terminal,
-            &["SERVER", "PROMPT", "ARGUMENTS", "DESCRIPTION"],
-        );
-        for item in &items {
-            let description = item
-                .description
-                .as_deref()
-                .or(item.title.as_deref())
-                .unwrap_or_default();
-            rows.add([
-                &item.server,
-                &item.name,
-                &signature(item),
-                first_sentence(description),
-            ]);
-        }
-        rows.print_unless_empty("No prompts")?;
+        output::json(&result)?;
     }
-    failed.map_or(Ok(Exit::Done), Err)
+    if let Some(failure) = named_server_failed(server, result.items.is_empty(), &result.issues) {
+        return Err(failure.already_printed(session.json));
+    }
+    if !session.json {
+        session.warn(&result.issues);
+        table(session, &result.items).print_unless_empty("No prompts")?;
+    }
+    Ok(Exit::Done)
+}
+
+fn table(session: &Session, items: &[PromptItem]) -> Rows {
+    let mut rows = Rows::new(
+        session.terminal,
+        &["SERVER", "PROMPT", "ARGUMENTS", "DESCRIPTION"],
+    );
+    for item in items {
+        let description = description(&item.description, &item.title);
+        rows.add([&item.server, &item.name, &signature(item), description]);
+    }
+    rows
 }
 
 fn signature(prompt: &PromptItem) -> String {

@@ -35,36 +35,44 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         })
     };
     let (items, issues) = session.work("Listing resources", pages(fetch)).await?;
-    let failed = named_server_failed(server, items.is_empty(), &issues);
+    let result = McpResourcesListResult {
+        items,
+        issues,
+        next_cursor: None,
+    };
     if session.json {
-        output::json(&McpResourcesListResult {
-            items,
-            issues,
-            next_cursor: None,
-        })?;
-    } else {
-        session.warn(&issues);
-        let mut rows = Rows::new(session.terminal, &["SERVER", "URI", "NAME", "TYPE", "SIZE"]);
-        for item in &items {
-            match item {
-                ResourceOrTemplate::Resource(item) => {
-                    let mime_type = item.mime_type.as_deref().unwrap_or_default();
-                    let size = item.size.map(size).unwrap_or_default();
-                    rows.add([&item.server, &item.uri, &item.name, mime_type, &size]);
-                }
-                ResourceOrTemplate::Template(item) => {
-                    let mime_type = item.mime_type.as_deref().unwrap_or_default();
-                    rows.add([
-                        &item.server,
-                        &item.uri_template,
-                        &item.name,
-                        mime_type,
-                        "template",
-                    ]);
-                }
+        output::json(&result)?;
+    }
+    if let Some(failure) = named_server_failed(server, result.items.is_empty(), &result.issues) {
+        return Err(failure.already_printed(session.json));
+    }
+    if !session.json {
+        session.warn(&result.issues);
+        table(session, &result.items).print_unless_empty("No resources")?;
+    }
+    Ok(Exit::Done)
+}
+
+fn table(session: &Session, items: &[ResourceOrTemplate]) -> Rows {
+    let mut rows = Rows::new(session.terminal, &["SERVER", "URI", "NAME", "TYPE", "SIZE"]);
+    for item in items {
+        match item {
+            ResourceOrTemplate::Resource(item) => {
+                let mime_type = item.mime_type.as_deref().unwrap_or_default();
+                let size = item.size.map(size).unwrap_or_default();
+                rows.add([&item.server, &item.uri, &item.name, mime_type, &size]);
+            }
+            ResourceOrTemplate::Template(item) => {
+                let mime_type = item.mime_type.as_deref().unwrap_or_default();
+                rows.add([
+                    &item.server,
+                    &item.uri_template,
+                    &item.name,
+                    mime_type,
+                    "template",
+                ]);
             }
         }
-        rows.print_unless_empty("No resources")?;
     }
-    failed.map_or(Ok(Exit::Done), Err)
+    rows
 }

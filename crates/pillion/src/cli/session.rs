@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manager::{Env, Manager, RequestContext};
-use protocol::{Dir, HostCapabilities, InitializationOptions, Issue, McpLog, Question, Token};
+use protocol::{Dir, HostCapabilities, InitializationOptions, Issue, IssueKind, McpLog, Question, Token};
 use tokio::sync::{Mutex, mpsc};
 
 use super::ask;
 use super::exit::Exit;
 use super::failure::{Failure, warn};
+use super::hint;
 use super::progress::{PATIENCE, Watcher};
 use super::screen::Screen;
 use super::terminal::Terminal;
@@ -163,7 +164,16 @@ impl Session {
                 Some(server) if !issue.message.contains(&**server) => format!("{server}: {}", issue.message),
                 _ => issue.message.clone(),
             };
-            warn(self.terminal.on_stderr(), &message, issue.hint.as_deref());
+            let hint = match issue.kind {
+                IssueKind::DeclinedUnseen if !self.terminal.asks => {
+                    Some("run this in a terminal to be asked".to_owned())
+                }
+                _ => issue
+                    .hint
+                    .as_deref()
+                    .map(|hint| hint::typed(hint, issue.server.as_deref())),
+            };
+            warn(self.terminal.on_stderr(), &message, hint.as_deref());
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::exit::Exit;
 use super::failure::Failure;
-use super::listing::{Page, WAIT_MS, named_server_failed, pages};
+use super::listing::{Page, WAIT_MS, description, named_server_failed, pages};
 use super::output::{self, Rows};
 use super::parameters::parameters;
 use super::session::{Common, Session};
@@ -24,32 +24,38 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     let result = list(session, server).await?;
     if session.json {
         output::json(&result)?;
-    } else {
+    }
+    if let Some(failure) = named_server_failed(server, result.items.is_empty(), &result.issues) {
+        return Err(failure.already_printed(session.json));
+    }
+    if !session.json {
         session.warn(&result.issues);
-        let (header, width) = match server {
-            Some(_) => (["TOOL", "PARAMETERS", "DESCRIPTION"], 0),
-            None => (["SERVER", "TOOL", "DESCRIPTION"], 1),
+        table(session, server.is_some(), &result.items).print_unless_empty("No tools")?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Of one server with the parameters, of several with the server.
+fn table(session: &Session, one_server: bool, tools: &[ToolItem]) -> Rows {
+    let header = if one_server {
+        ["TOOL", "PARAMETERS", "DESCRIPTION"]
+    } else {
+        ["SERVER", "TOOL", "DESCRIPTION"]
+    };
+    let mut rows = Rows::new(session.terminal, &header);
+    for tool in tools {
+        let description = description(&tool.description, &tool.title);
+        let name = match &tool.hidden {
+            Some(reason) => format!("{} ({})", tool.name, reason.as_str().replace('_', " ")),
+            None => tool.name.clone(),
         };
-        let mut rows = Rows::new(session.terminal, &header);
-        for tool in &result.items {
-            let description = tool
-                .description
-                .as_deref()
-                .or(tool.title.as_deref())
-                .unwrap_or_default();
-            let description = first_sentence(description);
-            if width == 0 {
-                rows.add([&tool.name, &signature(&schema(tool)), description]);
-            } else {
-                rows.add([&tool.server, &tool.name, description]);
-            }
+        if one_server {
+            rows.add([&name, &signature(&schema(tool)), description]);
+        } else {
+            rows.add([&tool.server, &name, description]);
         }
-        rows.print_unless_empty("No tools")?;
     }
-    match named_server_failed(server, result.items.is_empty(), &result.issues) {
-        Some(failure) => Err(failure),
-        None => Ok(Exit::Done),
-    }
+    rows
 }
 
 /// Every tool, all pages; starts the servers it needs.
@@ -97,15 +103,6 @@ fn signature(schema: &Value) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// Enough for a list; descriptions are written for models and can fill pages.
-pub fn first_sentence(text: &str) -> &str {
-    let text = text.trim();
-    let line = text.lines().next().unwrap_or_default();
-    line.split_once(". ")
-        .map_or(line, |(sentence, _)| sentence)
-        .trim_end_matches('.')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,11 +115,5 @@ mod tests {
         });
         assert_eq!(signature(&schema), "path: string, [head: integer]");
         assert_eq!(signature(&json!({})), "");
-    }
-
-    #[test]
-    fn a_list_shows_the_first_sentence() {
-        assert_eq!(first_sentence("Read a file. Handles text.\nMore"), "Read a file");
-        assert_eq!(first_sentence("\n Only v1.2 works.\n"), "Only v1.2 works");
     }
 }

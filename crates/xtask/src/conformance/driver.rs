@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value, json};
 
 use crate::host::{self, Host, Setup};
@@ -19,6 +19,7 @@ pub const REPORT: &str = "client.txt";
 pub const SUCCESS: &str = "ok";
 
 const SERVER: &str = "target";
+const METHOD_NOT_FOUND: i64 = -32601;
 
 pub fn drive(url: &str) -> Result<()> {
     let run = PathBuf::from(std::env::var_os(RUN).context("started by `cargo xtask conformance` only")?);
@@ -52,7 +53,12 @@ fn play(url: &str, home: PathBuf) -> Result<()> {
     let prompts = list(&mut host, "mcp.prompts.list", &target)?;
     for (name, arguments) in calls(&tools)? {
         let params = with(&target, json!({ "name": name, "arguments": arguments }));
-        let answer = host.request("mcp.tool.call", params)?;
+        let answer = match host.call("mcp.tool.call", params)? {
+            Ok(answer) => answer,
+            // One of the suite's servers lists a tool and knows no `tools/call`; its own words came through.
+            Err(error) if error["data"]["mcp"]["code"] == METHOD_NOT_FOUND => continue,
+            Err(error) => bail!("tool {name}: {error}"),
+        };
         ensure!(
             answer["result"]["isError"] != true,
             "tool {name} failed: {answer}"

@@ -33,8 +33,12 @@ pub fn all(checks: &mut Checks, binary: &Path, place: &Place) {
                 home: &home,
                 server,
             };
-            let status = target.started()?;
-            ensure!(status["tools"].as_u64() > Some(0), "no tools: {status}");
+            target.started()?;
+            let page = target.request("mcp.tools.list", json!({}))?;
+            ensure!(
+                !page["items"].as_array().is_none_or(Vec::is_empty),
+                "no tools: {page}"
+            );
             work(&mut target)
         });
     }

@@ -58,6 +58,8 @@ pub const KEEP_BUFFER: usize = 256 * 1024;
 pub const PIPE_SIZE: usize = 1024 * 1024;
 /// Beginning and end of an oversize message that are kept to find its id.
 pub const OVERSIZE_EDGE: usize = 512;
+/// After so many times the largest message a line counts as endless: nobody's answer will come.
+pub const ENDLESS: usize = 8;
 /// What may wait for a server that does not read its stdin, beyond one message of full size.
 pub const WRITE_BACKLOG: usize = 8 * 1024 * 1024;
 

@@ -248,7 +248,8 @@ impl Attempt {
         loop {
             tried.push(version);
             let id = PROBE + tried.len() as u64;
-            let mut answer = Box::pin(modern::discover(core, &self.options, version, id));
+            // Fused: after an answer it is polled once more below.
+            let mut answer = Box::pin(modern::discover(core, &self.options, version, id).fuse());
             let probe = match tokio::time::timeout(self.options.probe_timeout, &mut answer).await {
                 Ok(answer) => Probe::Answered(answer),
                 Err(_) => Probe::Silent,
@@ -507,4 +508,37 @@ fn instructions(result: &str) -> Option<String> {
     members::member(result, "instructions")
         .and_then(members::string)
         .map(Into::into)
+}
+
+/// Connects to a server that is a function.
+#[cfg(test)]
+pub(crate) async fn connect_in_memory(
+    script: crate::transport::memory::Script,
+    is_http: bool,
+    options: Options,
+    host: Arc<dyn ConnectionHost>,
+) -> (Result<Connection, ConnectError>, crate::transport::memory::Far) {
+    use crate::transport::memory::MemoryLink;
+
+    let attempt = Attempt {
+        options,
+        host,
+        now: Mutex::default(),
+    };
+    let core = Core::new(attempt.host.clone(), &attempt.options, is_http);
+    let (link, far) = MemoryLink::open(script, core.inbox());
+    core.attach(link);
+    let transport = if is_http {
+        Transport::StreamableHttp
+    } else {
+        Transport::Stdio
+    };
+    let plan = attempt.plan().expect("a version we know");
+    let connection = match attempt.negotiate(&core, transport, plan).await {
+        Ok(info) => attempt.finish(core, info),
+        Err(Refusal::Final(error)) => Err(error),
+        Err(Refusal::NotStreamable(failure)) => Err(attempt.report(&core, failure)),
+        Err(Refusal::Fresh(_)) => Err(exited(&core, core.end())),
+    };
+    (connection, far)
 }

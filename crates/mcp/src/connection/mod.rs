@@ -18,6 +18,9 @@ mod questions;
 mod tasks;
 mod versions;
 
+#[cfg(test)]
+mod tests;
+
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -201,9 +204,16 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let (Some(link), Ok(runtime)) = (self.core.link(), tokio::runtime::Handle::try_current()) {
-            runtime.spawn(link.close());
-        }
+        let (Some(link), Ok(runtime)) = (self.core.link(), tokio::runtime::Handle::try_current()) else {
+            return;
+        };
+        let closing = link.close();
+        // Kept until nothing is left, so that the end is told.
+        let core = self.core.clone();
+        runtime.spawn(async move {
+            closing.await;
+            drop(core);
+        });
     }
 }
 

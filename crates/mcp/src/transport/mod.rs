@@ -21,6 +21,8 @@ pub(crate) mod stdio;
 
 mod child;
 mod line;
+#[cfg(test)]
+pub(crate) mod memory;
 pub(crate) mod stderr;
 
 /// Takes what a link received. Links hold it weakly: a connection nobody holds any more ends.

@@ -34,8 +34,11 @@ impl Ring {
         if from == self.lines.len()
             && let Some(last) = self.lines.back()
         {
-            let start = last.len().saturating_sub(STDERR_TAIL);
-            return last[last.ceil_char_boundary(start)..].to_owned();
+            let mut start = last.len().saturating_sub(STDERR_TAIL);
+            while !last.is_char_boundary(start) {
+                start += 1;
+            }
+            return last[start..].to_owned();
         }
         self.lines
             .range(from..)

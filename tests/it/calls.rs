@@ -180,7 +180,7 @@ fn progress_has_a_beginning_and_an_end() {
     );
     let open = values
         .iter()
-        .find(|value| value["progress"] == 7)
+        .find(|value| value["progress"].as_f64() == Some(7.0))
         .expect("the last report");
     assert_eq!(open.get("percentage"), None, "no total, no percentage: {open}");
     // `end` comes before the answer.
@@ -255,10 +255,7 @@ fn silence_times_out() {
     let params = json!({ "server": "srv", "name": "echo", "timeoutMs": 1000, "arguments": {} });
     assert!(host.ask("mcp.tool.call", params).is_ok());
     let never = json!({ "server": "srv", "name": "never", "timeoutMs": 1000 });
-    let error = match host.ask("mcp.tool.call", never) {
-        Err(error) if error.kind() == "not_found" => panic!("a call goes to the server: {error}"),
-        other => other.expect_err("silence"),
-    };
+    let error = host.ask("mcp.tool.call", never).expect_err("silence");
     assert_eq!((error.code, error.kind()), (-32055, "timed_out"));
     assert!(start.elapsed() >= Duration::from_secs(1), "{:?}", start.elapsed());
     server.log.wait_request("notifications/cancelled");
@@ -339,13 +336,13 @@ fn results_are_verbatim() {
 fn arguments_are_verbatim() {
     let env = TestEnv::new();
     let (host, server) = one(&env, json!({ "tools/call": { "$echo": true } }));
-    for odd in oddities() {
+    for (number, odd) in oddities().into_iter().enumerate() {
         let params = format!(
             "{{\"directory\":{},\"server\":\"srv\",\"name\":\"echo\",\"arguments\":{odd}}}",
             json!(host.directory())
         );
         let received = host
-            .send_as(json!(format!("odd {}", odd.len())), "mcp.tool.call", &params)
+            .send_as(json!(format!("odd {number}")), "mcp.tool.call", &params)
             .wait_raw();
         assert!(
             received.text.contains(&format!("\"echo\":{odd}")),

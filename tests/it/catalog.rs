@@ -235,7 +235,8 @@ fn list_changed_is_told() {
     }));
     env.write_config(&json!({ "srv": server.entry() }));
     let host = Host::start(&env);
-    let before = host.start_server("srv");
+    host.must("mcp.catalog", json!({}));
+    let before = host.status("srv");
     server.push(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
     let changed = host.wait_notification("mcp.changed", |params| params["status"]["tools"] == 2);
     assert!(

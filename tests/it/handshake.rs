@@ -131,13 +131,19 @@ fn one_id_at_a_time() {
     let server = env.plain_server("srv", json!({ "tools/call": { "$none": true } }));
     env.write_config(&json!({ "srv": server.entry() }));
     let host = Host::start(&env);
-    let params = json!({ "directory": host.directory(), "server": "srv", "name": "echo" }).to_string();
-    let first = host.send_as(json!("x"), "mcp.tool.call", &params);
-    server.log.wait_request("tools/call");
+    let params = json!({ "directory": host.directory(), "server": "srv", "name": "echo" });
     // Written by hand: for the host's own bookkeeping a second answer to one id would be a fault.
-    let body = json!({ "jsonrpc": "2.0", "id": "x", "method": "mcp.questions" }).to_string();
-    host.write(&crate::support::frames::encode(&body));
-    let answer = first.wait().expect_err("the id is taken");
+    let write = |body: Value| host.write(&crate::support::frames::encode(&body.to_string()));
+    write(json!({ "jsonrpc": "2.0", "id": "x", "method": "mcp.tool.call", "params": params }));
+    server.log.wait_request("tools/call");
+    write(json!({ "jsonrpc": "2.0", "id": "x", "method": "mcp.questions" }));
+    let answer = host.wait_for("the refusal", |messages| {
+        messages
+            .iter()
+            .find(|one| one.message.id == Some(json!("x")))
+            .map(|one| outcome(one))
+    });
+    let answer = answer.expect_err("the id is taken");
     assert_eq!((answer.code, answer.kind()), (-32600, "invalid_request"));
     assert!(host.request("mcp.questions", json!({})).is_ok());
 }

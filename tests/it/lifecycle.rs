@@ -81,7 +81,6 @@ fn start_stop_restart() {
         json!({ "transport": "stdio", "protocolVersion": "2025-11-25", "era": "legacy" })
     );
     assert_eq!(record["pid"], json!(server.log.last_pid()));
-    assert_eq!(record["tools"], 1);
     assert!(record["startedAt"].is_i64(), "{record}");
     assert_eq!(
         host.start_server("srv")["pid"],

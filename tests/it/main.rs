@@ -10,7 +10,9 @@ mod support;
 mod calls;
 mod cases;
 mod catalog;
+mod cli;
 mod config;
+mod demo;
 mod eras;
 mod framing;
 mod handshake;
@@ -43,6 +45,8 @@ fn main() {
     trials.extend(eras::stories());
     trials.extend(config::stories());
     trials.extend(schema::stories());
+    trials.extend(cli::stories());
+    trials.extend(demo::stories());
     trials.extend(cases::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }

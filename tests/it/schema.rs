@@ -12,23 +12,23 @@ pub fn stories() -> Vec<Trial> {
     stories!("schema": files_are_fresh, nothing_stale_lies_about, the_bundle_is_a_schema)
 }
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema")
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn files_are_fresh() {
     for (name, text) in protocol::generated_files() {
-        let found = fs::read_to_string(folder().join(&name)).unwrap_or_default();
-        assert!(found == text, "schema/{name} is stale; run `cargo xtask codegen`");
+        let found = fs::read_to_string(workspace().join(&name)).unwrap_or_default();
+        assert!(found == text, "{name} is stale; run `cargo xtask codegen`");
     }
 }
 
 fn nothing_stale_lies_about() {
     let generated: Vec<PathBuf> = protocol::generated_files()
         .iter()
-        .map(|(name, _)| folder().join(name))
+        .map(|(name, _)| workspace().join(name))
         .collect();
-    let mut folders = vec![folder()];
+    let mut folders = vec![workspace().join("schema")];
     while let Some(next) = folders.pop() {
         for entry in fs::read_dir(&next).expect("schema/ exists").flatten() {
             let path = entry.path();

@@ -544,10 +544,7 @@ impl Shared {
         if let Err(fault) = inbox.admit(&message) {
             inbox.faults.push(format!("{fault}: {}", cut(&text)));
         }
-        inbox.messages.push(Arc::new(Received {
-            message,
-            text,
-        }));
+        inbox.messages.push(Arc::new(Received { message, text }));
         self.news.notify_all();
     }
 

@@ -554,8 +554,10 @@ impl State {
         tokio::spawn(async move {
             let gone = sender.clone();
             let ended = tokio::select! {
-                () = self.play(steps, &sender, every_byte) => true,
+                // First, since `play` notices it too.
+                biased;
                 () = gone.closed() => false,
+                () = self.play(steps, &sender, every_byte) => true,
             };
             if !ended {
                 self.dropped.lock().expect("no panic while held").push(seen);

@@ -184,6 +184,18 @@ impl Plain {
         None
     }
 
+    /// `echo`, and the tools that the script speaks of by name.
+    fn tools(&self) -> Vec<Value> {
+        let named = self
+            .script
+            .keys()
+            .filter_map(|key| key.strip_prefix("tools/call:"));
+        let names = std::iter::once("echo").chain(named);
+        names
+            .map(|name| json!({ "name": name, "inputSchema": { "type": "object" } }))
+            .collect()
+    }
+
     fn default_result(&self, method: &str) -> Option<Map<String, Value>> {
         let mut result = match method {
             "initialize" if !self.modern => json!({
@@ -192,7 +204,7 @@ impl Plain {
                 "serverInfo": { "name": "plain", "version": "1.0.0" },
             }),
             "ping" => json!({}),
-            "tools/list" => json!({ "tools": [{ "name": "echo", "inputSchema": { "type": "object" } }] }),
+            "tools/list" => json!({ "tools": self.tools() }),
             "tools/call" => json!({ "content": [{ "type": "text", "text": "ok" }] }),
             "server/discover" if self.modern => json!({
                 "supportedVersions": [MODERN],

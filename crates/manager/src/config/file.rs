@@ -1,9 +1,7 @@
 //! One `mcp.json`, as it stands on the disk: entries in file order, and everything that is wrong with them.
 
-use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use protocol::ServerEntry;
 use sha2::{Digest, Sha256};
@@ -12,28 +10,6 @@ use super::syntax::{Document, Place};
 use super::validate;
 use crate::env;
 use crate::limits;
-
-/// What makes a change of a file likely, without reading it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    modified: Option<SystemTime>,
-    length: u64,
-    inode: u64,
-}
-
-/// The stamp of a file as it is now; `None` when there is none.
-pub(crate) fn stamp(path: &Path) -> Option<Stamp> {
-    let metadata = fs::metadata(path).ok()?;
-    #[cfg(unix)]
-    let inode = std::os::unix::fs::MetadataExt::ino(&metadata);
-    #[cfg(not(unix))]
-    let inode = 0;
-    Some(Stamp {
-        modified: metadata.modified().ok(),
-        length: metadata.len(),
-        inode,
-    })
-}
 
 /// A fault with its place.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,13 +42,13 @@ pub(crate) struct ConfigFile {
     pub fault: Option<Fault>,
     /// Where a copy of a broken text was put.
     pub set_aside: Option<PathBuf>,
-    pub stamp: Option<Stamp>,
+    pub stamp: Option<files::Stamp>,
 }
 
 impl ConfigFile {
     /// Reads a file. A missing one is empty; a broken one has a fault and a copy set aside.
     pub fn read(path: &Path) -> ConfigFile {
-        let stamp = stamp(path);
+        let stamp = files::stamp(path);
         let mut file = ConfigFile {
             path: path.to_owned(),
             exists: stamp.is_some(),
@@ -105,7 +81,7 @@ impl ConfigFile {
                     message: fault.message,
                     place: Some(fault.place),
                 });
-                file.set_aside = set_aside(path, text);
+                file.set_aside = files::set_aside(path, text.as_bytes(), env::now());
             }
         }
         file
@@ -113,30 +89,13 @@ impl ConfigFile {
 
     /// Whether the file on the disk may differ from what was read.
     pub fn outdated(&self) -> bool {
-        stamp(&self.path) != self.stamp
+        files::stamp(&self.path) != self.stamp
     }
 }
 
 /// The text of a file, `None` when it does not exist.
 pub(crate) fn read_text(path: &Path) -> io::Result<Option<String>> {
-    let file = match fs::File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let mut bytes = Vec::new();
-    file.take(limits::CONFIG_FILE_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > limits::CONFIG_FILE_BYTES {
-        return Err(io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            format!("larger than {} bytes", limits::CONFIG_FILE_BYTES),
-        ));
-    }
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        io::Error::new(io::ErrorKind::InvalidData, format!("not UTF-8 at byte {at}"))
-    })?;
-    Ok(Some(text))
+    files::read_text(path, limits::CONFIG_FILE_BYTES)
 }
 
 /// A digest of 16 hexadecimal digits, as used for revisions.
@@ -155,26 +114,10 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         })
 }
 
-/// Puts one copy of a broken text beside its file, unless the same text lies there already.
-fn set_aside(path: &Path, text: &str) -> Option<PathBuf> {
-    let folder = path.parent()?;
-    let prefix = format!("{}.corrupt-", path.file_name()?.to_str()?);
-    for sibling in fs::read_dir(folder).ok()?.flatten() {
-        let is_copy = sibling
-            .file_name()
-            .to_str()
-            .is_some_and(|name| name.starts_with(&prefix));
-        if is_copy && fs::read_to_string(sibling.path()).is_ok_and(|copy| copy == text) {
-            return Some(sibling.path());
-        }
-    }
-    let copy = folder.join(format!("{prefix}{}", env::now()));
-    super::store::write_private(&copy, text.as_bytes()).ok()?;
-    Some(copy)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

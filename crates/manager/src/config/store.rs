@@ -1,9 +1,7 @@
 //! Changing `mcp.json`: lock, read, change, replace. Comments, order and unknown members stay.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::io;
+use std::path::Path;
 
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use protocol::{Error, ErrorKind};
@@ -20,9 +18,9 @@ use crate::limits;
 pub(crate) fn edit(path: &Path, change: impl FnOnce(&CstObject) -> Result<(), Error>) -> Result<(), Error> {
     let failed = |error: io::Error| write_failed(path, &error);
     if let Some(folder) = path.parent() {
-        create_private_dir(folder).map_err(failed)?;
+        files::create_private_dir(folder).map_err(failed)?;
     }
-    let _lock = Lock::take(path).map_err(failed)?;
+    let _lock = files::Lock::take(path, limits::LOCK_WAIT).map_err(failed)?;
     let text = file::read_text(path).map_err(failed)?.unwrap_or_default();
     let had_bom = text.starts_with('\u{feff}');
     let body = text.strip_prefix('\u{feff}').unwrap_or(&text);
@@ -50,7 +48,7 @@ pub(crate) fn edit(path: &Path, change: impl FnOnce(&CstObject) -> Result<(), Er
         changed.insert(0, '\u{feff}');
     }
     if changed != text {
-        write_private(path, changed.as_bytes()).map_err(failed)?;
+        files::write_private(path, changed.as_bytes()).map_err(failed)?;
     }
     Ok(())
 }
@@ -100,80 +98,10 @@ fn write_failed(path: &Path, error: &io::Error) -> Error {
     .file(path.display().to_string())
 }
 
-/// A lock beside a file. Replacing the file changes its inode, so the lock is a file of its own.
-struct Lock {
-    _file: Option<File>,
-}
-
-impl Lock {
-    fn take(path: &Path) -> io::Result<Lock> {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".lock");
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(PathBuf::from(name))?;
-        let started = Instant::now();
-        let mut pause = std::time::Duration::from_millis(2);
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(Lock { _file: Some(file) }),
-                Err(TryLockError::WouldBlock) if started.elapsed() < limits::LOCK_WAIT => {
-                    std::thread::sleep(pause);
-                    pause = (pause * 2).min(std::time::Duration::from_millis(100));
-                }
-                Err(TryLockError::WouldBlock) => {
-                    return Err(io::Error::new(
-                        io::ErrorKind::TimedOut,
-                        "another process holds its lock",
-                    ));
-                }
-                Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
-                    tracing::warn!(%error, "this file system has no locks; going on without one");
-                    return Ok(Lock { _file: None });
-                }
-                Err(TryLockError::Error(error)) => return Err(error),
-            }
-        }
-    }
-}
-
-/// Writes a file for the person's eyes only, in one step: either the old text is there or the new one.
-pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // A configuration that is a link stays one: what it points at is replaced.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let folder = target.parent().unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".mcp-").suffix(".tmp");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600));
-    let mut file = builder.tempfile_in(folder)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(&target).map_err(|error| error.error)?;
-    #[cfg(unix)]
-    if let Ok(folder) = File::open(folder) {
-        // Best effort: some file systems refuse to sync a folder.
-        let _ = folder.sync_all();
-    }
-    Ok(())
-}
-
-/// Creates a folder for the person only.
-pub(crate) fn create_private_dir(path: &Path) -> io::Result<()> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use serde_json::json;
 
@@ -181,7 +109,7 @@ mod tests {
     fn an_edit_keeps_comments_order_and_strangers() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data/mcp.json");
-        create_private_dir(path.parent().unwrap()).unwrap();
+        files::create_private_dir(path.parent().unwrap()).unwrap();
         let before = "{\n  // mine\n  \"other\": 1,\n  \"servers\": {\n    \"a\": { \"command\": \"x\" }, // first\n  }\n}\n";
         fs::write(&path, before).unwrap();
         edit(&path, |servers| {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use mcp::Era;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{file, store};
+use crate::config::file;
 use crate::env;
 use crate::limits;
 
@@ -79,8 +79,8 @@ impl EraCache {
         };
         let path = self.path.clone();
         tokio::task::spawn_blocking(move || {
-            let folder = path.parent().map(store::create_private_dir).transpose();
-            if let Err(error) = folder.and_then(|_| store::write_private(&path, text.as_bytes())) {
+            let folder = path.parent().map(files::create_private_dir).transpose();
+            if let Err(error) = folder.and_then(|_| files::write_private(&path, text.as_bytes())) {
                 tracing::debug!(%error, "the eras of servers could not be kept");
             }
         });

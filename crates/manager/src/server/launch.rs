@@ -85,14 +85,19 @@ async fn local(entry: &ServerEntry, command: &str, env: &Env, base: &Path) -> Re
         .map(|cwd| base.join(env.expand_tilde(&expander.text(cwd))));
     unset(expander)?;
 
-    let cwd = cwd.unwrap_or_else(|| base.to_owned());
-    if !cwd.is_dir() {
-        return Err(Error::new(
-            ErrorKind::StartFailed,
-            format!("the working folder `{}` does not exist", cwd.display()),
-        )
-        .hint("create it, or correct `cwd` of the entry"));
-    }
+    let cwd = match cwd {
+        Some(cwd) if cwd.is_dir() => cwd,
+        Some(cwd) => {
+            return Err(Error::new(
+                ErrorKind::StartFailed,
+                format!("the working folder `{}` does not exist", cwd.display()),
+            )
+            .hint("create it, or correct `cwd` of the entry"));
+        }
+        // A home folder that does not exist (containers, service accounts) is no reason to start nothing.
+        None if base.is_dir() => base.to_owned(),
+        None => PathBuf::from("/"),
+    };
     let mut variables: BTreeMap<OsString, OsString> = env.variables().iter().cloned().collect();
     variables.extend(
         from_file

@@ -43,16 +43,14 @@ pub fn run() {
 }
 
 mod parent {
-    use std::fs::File;
     use std::io;
     use std::os::fd::OwnedFd;
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
 
-    use rustix::pipe::PipeFlags;
-
     pub fn start() -> io::Result<OwnedFd> {
-        let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (reader, writer) = io::pipe()?;
+        let writer = OwnedFd::from(writer);
         // Were it full or its reader dead, a child between fork and exec must neither wait nor die of it: the writing
         // end does not block, and the reading end stays open here too.
         let flags = rustix::fs::fcntl_getfl(&writer)?;
@@ -63,7 +61,7 @@ mod parent {
             .arg0(super::NAME)
             .env_clear()
             .current_dir("/")
-            .stdin(Stdio::from(File::from(reader)))
+            .stdin(Stdio::from(reader))
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         // SAFETY: `setsid` is async-signal-safe and touches no memory of ours.

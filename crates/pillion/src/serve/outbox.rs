@@ -237,3 +237,113 @@ fn lose(state: &mut State) {
     }
     state.lost += 1;
 }
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn frame(number: u64) -> Frame {
+        Frame::request(number, "m", &json!("x".repeat(100)))
+    }
+
+    fn numbers(bytes: &[u8]) -> Vec<u64> {
+        let text = std::str::from_utf8(bytes).unwrap();
+        let after = text.split(r#""id":"#).skip(1);
+        after
+            .map(|rest| rest.split(',').next().unwrap().parse().unwrap())
+            .collect()
+    }
+
+    async fn written(outbox: Outbox) -> Vec<u64> {
+        written_after(outbox, async {}).await
+    }
+
+    /// Everything that is written until the queue is empty, once `last` is done.
+    async fn written_after(outbox: Outbox, last: impl Future<Output = ()>) -> Vec<u64> {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let output = super::super::stdio::writer(writer).unwrap();
+        let task = tokio::spawn({
+            let outbox = outbox.clone();
+            async move { outbox.write_to(output).await }
+        });
+        let read = tokio::task::spawn_blocking(move || {
+            let mut bytes = Vec::new();
+            File::from(reader).read_to_end(&mut bytes).map(|_| bytes)
+        });
+        last.await;
+        outbox.flushed().await;
+        task.abort();
+        numbers(&read.await.unwrap().unwrap())
+    }
+
+    #[tokio::test]
+    async fn frames_leave_in_order() {
+        let outbox = Outbox::new();
+        outbox.release();
+        let expected: Vec<u64> = (0..5000).collect();
+        for number in &expected {
+            match number % 3 {
+                0 => outbox.push(frame(*number)),
+                1 => outbox.news(frame(*number), Weight::Needed),
+                _ => outbox.reply(frame(*number)).await,
+            }
+        }
+        assert_eq!(written(outbox).await, expected);
+    }
+
+    #[tokio::test]
+    async fn news_wait_for_initialized_and_answers_do_not() {
+        let outbox = Outbox::new();
+        outbox.news(frame(1), Weight::Needed);
+        outbox.news(frame(2), Weight::Spare);
+        outbox.push(frame(3));
+        assert_eq!(written(outbox.clone()).await, [3]);
+        outbox.release();
+        outbox.news(frame(4), Weight::Needed);
+        assert_eq!(written(outbox).await, [1, 2, 4]);
+    }
+
+    #[tokio::test]
+    async fn only_answers_wait_for_room() {
+        let outbox = Outbox::with_budget(2 * frame(1).len());
+        outbox.release();
+        outbox.reply(frame(1)).await;
+        outbox.reply(frame(2)).await;
+        let mut waiting = Box::pin(outbox.reply(frame(3)));
+        assert!(
+            tokio::time::timeout(Duration::from_millis(10), &mut waiting)
+                .await
+                .is_err()
+        );
+        outbox.news(frame(4), Weight::Spare);
+        outbox.news(frame(5), Weight::Needed);
+        outbox.push(frame(6));
+        let numbers = written_after(outbox.clone(), waiting).await;
+        assert_eq!(
+            numbers,
+            [1, 2, 5, 6, 3],
+            "the spare one is lost, the others overtake the one that waits"
+        );
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_reader_that_is_gone() {
+        let outbox = Outbox::with_budget(1);
+        outbox.release();
+        outbox.reply(frame(1)).await;
+        let waiting = outbox.reply(frame(2));
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        drop(reader);
+        let output = super::super::stdio::writer(writer).unwrap();
+        let (fault, ()) = tokio::join!(outbox.write_to(output), waiting);
+        assert_eq!(fault.kind(), io::ErrorKind::BrokenPipe);
+        outbox.flushed().await;
+    }
+}

@@ -137,3 +137,54 @@ macro_rules! fill_from_table {
     (@absent $module:ident $variant:ident $handler:ident) => {};
 }
 protocol::for_each_method!(fill_from_table);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use manager::{Env, HostSink};
+    use protocol::Notification;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    struct Nobody;
+
+    impl HostSink for Nobody {
+        fn notify(&self, _: Notification) {}
+
+        fn show_document(&self, _: String) -> std::pin::Pin<Box<dyn Future<Output = bool> + Send>> {
+            Box::pin(std::future::ready(false))
+        }
+    }
+
+    async fn ask(tier: Option<Tier>, request: Value) -> Value {
+        let folder = tempfile::tempdir().unwrap();
+        let env = Env::from_process().with_data_dir(folder.path().into());
+        let manager = Manager::new(env, Arc::new(Nobody));
+        manager.initialize(protocol::InitializationOptions::default(), Vec::new());
+        let mut methods = Registry::new(manager).0;
+        if let Some(tier) = tier {
+            methods.extensions_mut().insert(tier);
+        }
+        let (response, _) = methods.raw_json_request(&request.to_string(), 1).await.unwrap();
+        serde_json::from_str(response.get()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn other_carriers_get_answers_too() {
+        let questions = json!({"jsonrpc": "2.0", "id": 1, "method": "mcp.questions", "params": {}});
+        let answer = ask(Some(Tier::Local), questions.clone()).await;
+        assert_eq!(
+            answer,
+            json!({"jsonrpc": "2.0", "id": 1, "result": {"open": [], "waiting": 0}})
+        );
+        for tier in [Some(Tier::Full), Some(Tier::ReadOnly), None] {
+            let answer = ask(tier, questions.clone()).await;
+            assert_eq!(answer["error"]["code"], -32050, "{tier:?}");
+            assert_eq!(answer["error"]["data"]["kind"], "forbidden", "{tier:?}");
+        }
+        let status = json!({"jsonrpc": "2.0", "id": 1, "method": "mcp.status", "params": {}});
+        assert_eq!(ask(None, status).await["error"]["data"]["path"], "/directory");
+    }
+}

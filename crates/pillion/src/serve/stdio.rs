@@ -6,6 +6,9 @@
 use std::io::{self, IoSlice};
 
 #[cfg(unix)]
+#[cfg(test)]
+pub use unix::writer;
+#[cfg(unix)]
 pub use unix::{claim, watched};
 
 /// Where the host's bytes come from.

@@ -1,0 +1,87 @@
+//! Files that several processes read and write: locks beside them, writes in one step, copies of what is broken.
+//!
+//! Everything here blocks on the disk: call it from a blocking thread.
+//! It knows nothing of what the files hold.
+
+mod lock;
+mod stamp;
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+pub use lock::Lock;
+pub use stamp::{Stamp, stamp};
+
+/// The text of a file, `None` when it does not exist. Larger than `limit` bytes is an error.
+pub fn read_text(path: &Path, limit: u64) -> io::Result<Option<String>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("larger than {limit} bytes"),
+        ));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        io::Error::new(io::ErrorKind::InvalidData, format!("not UTF-8 at byte {at}"))
+    })?;
+    Ok(Some(text))
+}
+
+/// Writes a file for the person's eyes only, in one step: either the old text is there or the new one.
+pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // A file that is a link stays one: what it points at is replaced.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = target.parent().unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".mcp-").suffix(".tmp");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600));
+    let mut file = builder.tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(&target).map_err(|error| error.error)?;
+    #[cfg(unix)]
+    if let Ok(folder) = File::open(folder) {
+        // Best effort: some file systems refuse to sync a folder.
+        let _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+/// Creates a folder for the person only.
+pub fn create_private_dir(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// Puts one copy of a broken file's bytes beside it, unless the same bytes lie there already. `now` (epoch ms) names the copy.
+pub fn set_aside(path: &Path, bytes: &[u8], now: u64) -> Option<PathBuf> {
+    let folder = path.parent()?;
+    let prefix = format!("{}.corrupt-", path.file_name()?.to_str()?);
+    for sibling in fs::read_dir(folder).ok()?.flatten() {
+        let is_copy = sibling
+            .file_name()
+            .to_str()
+            .is_some_and(|name| name.starts_with(&prefix));
+        if is_copy && fs::read(sibling.path()).is_ok_and(|copy| copy == bytes) {
+            return Some(sibling.path());
+        }
+    }
+    let copy = folder.join(format!("{prefix}{now}"));
+    write_private(&copy, bytes).ok()?;
+    Some(copy)
+}

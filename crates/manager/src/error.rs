@@ -1,9 +1,7 @@
 //! What a connection reports, in the words of the host's protocol.
 
 use mcp::{CallError, CloseReason, Closed, ConnectError, SpawnFailure};
-use protocol::{Error, ErrorKind, Fault, Json, McpFault, ServerName};
-
-use crate::env;
+use protocol::{Error, ErrorKind, Json, McpFault, ServerName};
 
 /// Characters of a server's own text that an error repeats.
 const SAID: usize = 500;
@@ -17,8 +15,8 @@ fn shortened(text: &str) -> String {
 }
 
 /// Why a server did not start.
-pub(crate) fn start_fault(error: &ConnectError) -> Fault {
-    let mut fault = match error {
+pub(crate) fn start_error(error: &ConnectError) -> Error {
+    match error {
         ConnectError::Spawn { failure, message } => {
             let (kind, hint) = match failure {
                 SpawnFailure::NotFound => (ErrorKind::CommandNotFound, "correct `command` of the entry"),
@@ -35,11 +33,11 @@ pub(crate) fn start_fault(error: &ConnectError) -> Fault {
             hinted(kind, format!("could not start: {message}"), hint)
         }
         ConnectError::Exited { closed, first_noise } => {
-            let mut fault = exit_fault(closed, "the server ended during its start");
+            let mut refused = exit_error(closed, "the server ended during its start");
             if let Some(line) = first_noise {
-                fault.message = format!("{}; it printed: {}", fault.message, shortened(line));
+                refused.message = format!("{}; it printed: {}", refused.message, shortened(line));
             }
-            fault
+            refused
         }
         ConnectError::TimedOut {
             phase,
@@ -54,26 +52,23 @@ pub(crate) fn start_fault(error: &ConnectError) -> Fault {
             if let Some(said) = said {
                 message = format!("{message}; it printed: {}", shortened(&said));
             }
-            let mut fault = hinted(
+            let mut silent = hinted(
                 ErrorKind::TimedOut,
                 message,
                 "a first start may download packages: try again, or raise `startTimeoutMs` of the entry",
             );
-            fault.stderr_tail = Some(stderr_tail.clone()).filter(|tail| !tail.is_empty());
-            fault
+            silent.data.stderr_tail = Some(stderr_tail.clone()).filter(|tail| !tail.is_empty());
+            silent
         }
         ConnectError::Unauthorized {
             status,
             challenges: _,
-        } => {
-            let mut fault = hinted(
-                ErrorKind::NeedsAuth,
-                "needs authorization",
-                "put a token into `headers` of the entry",
-            );
-            fault.http_status = Some(*status);
-            fault
-        }
+        } => hinted(
+            ErrorKind::NeedsAuth,
+            "needs authorization",
+            "put a token into `headers` of the entry",
+        )
+        .http_status(*status),
         ConnectError::Http { status, body, also } => {
             let mut message = format!("the server answered HTTP status {status}");
             if !body.trim().is_empty() {
@@ -87,9 +82,7 @@ pub(crate) fn start_fault(error: &ConnectError) -> Fault {
                 500.. => "the server has a fault of its own; try again later",
                 _ => "check `url` and `headers` of the entry",
             };
-            let mut fault = hinted(ErrorKind::ConnectFailed, message, hint);
-            fault.http_status = Some(*status);
-            fault
+            hinted(ErrorKind::ConnectFailed, message, hint).http_status(*status)
         }
         ConnectError::Unreachable(reason) => hinted(
             ErrorKind::ConnectFailed,
@@ -124,20 +117,15 @@ pub(crate) fn start_fault(error: &ConnectError) -> Fault {
             format!("the handshake is larger than {limit} bytes"),
             "the server has a fault",
         ),
-    };
-    fault.at = Some(env::now());
-    fault
-}
-
-fn hinted(kind: ErrorKind, message: impl Into<String>, hint: &str) -> Fault {
-    Fault {
-        hint: Some(hint.to_owned()),
-        ..Fault::new(kind, message)
     }
 }
 
+fn hinted(kind: ErrorKind, message: impl Into<String>, hint: &str) -> Error {
+    Error::new(kind, message).hint(hint)
+}
+
 /// How a process ended, with what it said last.
-pub(crate) fn exit_fault(closed: &Closed, what: &str) -> Fault {
+pub(crate) fn exit_error(closed: &Closed, what: &str) -> Error {
     let mut message = match (closed.exit_code, &closed.signal) {
         (Some(code), _) => format!("{what} with exit code {code}"),
         (None, Some(signal)) => format!("{what} by signal {signal}"),
@@ -146,16 +134,15 @@ pub(crate) fn exit_fault(closed: &Closed, what: &str) -> Fault {
     if let Some(line) = last_line(&closed.stderr_tail) {
         message = format!("{message}: {}", shortened(line));
     }
-    let mut fault = hinted(
+    let mut error = hinted(
         ErrorKind::Exited,
         message,
         "the log of the server (`mcp.logs`) says more",
     );
-    fault.exit_code = closed.exit_code;
-    fault.signal.clone_from(&closed.signal);
-    fault.stderr_tail = Some(closed.stderr_tail.clone()).filter(|tail| !tail.is_empty());
-    fault.at = Some(env::now());
-    fault
+    error.data.exit_code = closed.exit_code;
+    error.data.signal.clone_from(&closed.signal);
+    error.data.stderr_tail = Some(closed.stderr_tail.clone()).filter(|tail| !tail.is_empty());
+    error
 }
 
 /// The last line that says something; stack traces end in braces and blanks.
@@ -198,7 +185,7 @@ pub(crate) fn call_error(error: CallError, server: &ServerName) -> Error {
             "the server was stopped while the call ran",
         )
         .by("stop"),
-        CallError::Closed(closed) => fault_error(&exit_fault(&closed, "the server ended while the call ran")),
+        CallError::Closed(closed) => exit_error(&closed, "the server ended while the call ran"),
         CallError::Http { status, body } => {
             let said = if body.trim().is_empty() {
                 String::new()
@@ -241,15 +228,4 @@ pub(crate) fn call_error(error: CallError, server: &ServerName) -> Error {
         .hint("send it again later"),
     };
     error.server(server.clone())
-}
-
-/// A fault as the error of a request.
-pub(crate) fn fault_error(fault: &Fault) -> Error {
-    let mut error = Error::new(fault.kind.clone(), fault.message.clone());
-    error.data.hint.clone_from(&fault.hint);
-    error.data.exit_code = fault.exit_code;
-    error.data.signal.clone_from(&fault.signal);
-    error.data.stderr_tail.clone_from(&fault.stderr_tail);
-    error.data.http_status = fault.http_status;
-    error
 }

@@ -129,8 +129,8 @@ impl Reporter {
         self.report(ProgressReport {
             message,
             percentage,
-            progress: Number::from_f64(progress),
-            total: total.and_then(Number::from_f64),
+            progress: number(progress),
+            total: total.and_then(number),
         });
     }
 
@@ -143,4 +143,12 @@ impl Reporter {
         drop(last);
         self.send(ProgressValue::End(ProgressEnd { message: None }));
     }
+}
+
+/// A whole number as one, as servers mostly send them.
+fn number(value: f64) -> Option<Number> {
+    if value.fract() == 0.0 && value.abs() < 9_007_199_254_740_992.0 {
+        return Some(Number::from(value as i64));
+    }
+    Number::from_f64(value)
 }

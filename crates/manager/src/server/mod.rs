@@ -23,7 +23,6 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::catalog::Catalog;
 use crate::core::Core;
-use crate::error::fault_error;
 use crate::limits;
 use logs::Logs;
 use runner::Order;
@@ -185,11 +184,13 @@ impl Server {
             return Ok(connection);
         }
         let failed = match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
-            State::Failed { fault, since, last } if *last || since.elapsed() < limits::RETRY_FAILED_AFTER => {
-                Some(fault_error(fault))
+            State::Failed { failure, since, last }
+                if *last || since.elapsed() < limits::RETRY_FAILED_AFTER =>
+            {
+                Some(failure.error.clone())
             }
-            State::NeedsAuth { fault, since } if since.elapsed() < limits::RETRY_FAILED_AFTER => {
-                Some(fault_error(fault))
+            State::NeedsAuth { failure, since } if since.elapsed() < limits::RETRY_FAILED_AFTER => {
+                Some(failure.error.clone())
             }
             _ => None,
         };

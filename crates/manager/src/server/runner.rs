@@ -1,20 +1,22 @@
 //! The task that runs one server: start, crash and restart, idle stop, and every order given to it.
 
 use std::future;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use mcp::{Closed, ConnectError, Connection, Elicitation, Options, ProtocolChoice, Target};
-use protocol::{Error, ErrorKind, Fault, LogLevel, LogSource};
+use protocol::{Error, ErrorKind, LogLevel, LogSource};
 use tokio::sync::{mpsc, oneshot};
 
 use super::host::Host;
-use super::state::State;
+use super::state::{Failure, State};
 use super::{Server, launch};
 use crate::env;
-use crate::error::{exit_fault, fault_error, start_fault};
+use crate::error::{exit_error, start_error};
 use crate::limits;
 
 /// What may be ordered.
@@ -135,7 +137,8 @@ impl Runner {
     async fn connect(&mut self) -> Next {
         self.generation += 1;
         self.server.set_state(State::Connecting);
-        let attempt = open(Arc::clone(&self.server), self.generation);
+        // A panic of ours must not take the server's task with it: nobody could start the server again.
+        let attempt = AssertUnwindSafe(open(Arc::clone(&self.server), self.generation)).catch_unwind();
         tokio::pin!(attempt);
         let outcome = loop {
             tokio::select! {
@@ -156,6 +159,13 @@ impl Runner {
                 },
             }
         };
+        let outcome = outcome.unwrap_or_else(|_| {
+            Err(Error::new(
+                ErrorKind::Internal,
+                "the start failed by a fault of Pillion's own",
+            )
+            .hint("report it, with what Pillion wrote to stderr"))
+        });
         match outcome {
             Ok(connection) => {
                 let started_at = env::now();
@@ -169,20 +179,23 @@ impl Runner {
                 greet(&self.server, &connection);
                 Next::Run(connection, Instant::now())
             }
-            Err(fault) => {
+            Err(error) => {
                 self.server
-                    .log(LogSource::Pillion, LogLevel::Error, &fault.message);
+                    .log(LogSource::Pillion, LogLevel::Error, &error.message);
                 // After a crash a failed restart is one more crash; a first start that fails is final for now.
-                if self.crashes > 0 && fault.kind != ErrorKind::NeedsAuth {
-                    return self.crashed(fault);
+                if self.crashes > 0 && error.kind != ErrorKind::NeedsAuth {
+                    return self.crashed(error);
                 }
-                self.settle(&Err(fault_error(&fault)));
+                self.settle(&Err(error.clone()));
                 let since = Instant::now();
-                self.server.set_state(match fault.kind {
-                    ErrorKind::NeedsAuth => State::NeedsAuth { fault, since },
+                self.server.set_state(match error.kind {
+                    ErrorKind::NeedsAuth => State::NeedsAuth {
+                        failure: Failure::now(error),
+                        since,
+                    },
                     _ if self.server.entry().fail_on_startup_error == Some(false) => State::Stopped,
                     _ => State::Failed {
-                        fault,
+                        failure: Failure::now(error),
                         since,
                         last: false,
                     },
@@ -251,9 +264,9 @@ impl Runner {
 
     /// The server went away without an order.
     async fn lost(&mut self, connection: &Connection, closed: &Closed, since: Instant) -> Next {
-        let fault = exit_fault(closed, "the server ended");
+        let error = exit_error(closed, "the server ended");
         self.server
-            .log(LogSource::Pillion, LogLevel::Error, &fault.message);
+            .log(LogSource::Pillion, LogLevel::Error, &error.message);
         if since.elapsed() > limits::RECOVERED_AFTER {
             self.crashes = 0;
         }
@@ -272,62 +285,56 @@ impl Runner {
         }
         if !reconnects {
             self.server.set_state(State::Failed {
-                fault,
+                failure: Failure::now(error),
                 since: Instant::now(),
                 last: false,
             });
             return Next::Rest;
         }
-        self.crashed(fault)
+        self.crashed(error)
     }
 
     /// Counts a crash: another attempt after a pause, or the end of attempts.
-    fn crashed(&mut self, mut fault: Fault) -> Next {
+    fn crashed(&mut self, mut error: Error) -> Next {
         self.crashes += 1;
         if self.crashes >= limits::CRASHES_IN_A_ROW {
-            fault.message = format!(
+            error.message = format!(
                 "{} ({} times in a row; it is not started again by itself)",
-                fault.message, self.crashes
+                error.message, self.crashes
             );
-            fault.hint = Some("see `mcp.logs`, correct the cause, then `mcp.restart`".to_owned());
-            self.settle(&Err(fault_error(&fault)));
+            error.data.hint = Some("see `mcp.logs`, correct the cause, then `mcp.restart`".to_owned());
+            self.settle(&Err(error.clone()));
             self.server.set_state(State::Failed {
-                fault,
+                failure: Failure::now(error),
                 since: Instant::now(),
                 last: true,
             });
             return Next::Rest;
         }
         // Whoever waits for the start learns how this attempt went; the next one comes by itself.
-        self.settle(&Err(fault_error(&fault)));
+        self.settle(&Err(error.clone()));
         let pause = (limits::BACKOFF_FIRST * 2u32.pow(self.crashes - 1)).min(limits::BACKOFF_LONGEST);
         let at = env::now() + pause.as_millis() as u64;
         self.server.set_state(State::Backoff {
             attempt: self.crashes,
             at,
-            fault,
+            failure: Failure::now(error),
         });
         Next::Pause(pause)
     }
 }
 
 /// Starts a server once.
-async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Fault> {
+async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Error> {
     let _turn = server
         .core
         .starts
         .acquire()
         .await
-        .map_err(|_| Fault::new(ErrorKind::Internal, "no more starts"))?;
+        .map_err(|_| Error::new(ErrorKind::Internal, "no more starts"))?;
     let entry = server.entry();
     let base: &Path = &server.base;
-    let target = launch::target(&entry, &server.core.env, base, &|| server.core.client().clone())
-        .await
-        .map_err(|error| {
-            let mut fault = Fault::from(&error);
-            fault.at = Some(env::now());
-            fault
-        })?;
+    let target = launch::target(&entry, &server.core.env, base, &|| server.core.client().clone()).await?;
     for name in entry
         .headers
         .iter()
@@ -400,18 +407,20 @@ async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Fault>
                     &format!("the server asks for a login ({}{scope})", challenge.scheme),
                 );
             }
-            let mut fault = start_fault(&error);
+            let mut error = start_error(&error);
             if is_remote
                 && matches!(entry.oauth, Some(protocol::OauthSetting::Off(_)))
-                && fault.kind == ErrorKind::NeedsAuth
+                && error.kind == ErrorKind::NeedsAuth
             {
-                fault.kind = ErrorKind::ConnectFailed;
-                fault.message = format!(
-                    "the server refused the credentials of the entry (HTTP status {})",
-                    fault.http_status.unwrap_or(401)
-                );
+                let status = error.data.http_status.unwrap_or(401);
+                error = Error::new(
+                    ErrorKind::ConnectFailed,
+                    format!("the server refused the credentials of the entry (HTTP status {status})"),
+                )
+                .hint("correct `headers` of the entry")
+                .http_status(status);
             }
-            Err(fault)
+            Err(error)
         }
     }
 }

@@ -4,12 +4,38 @@ use std::time::Instant;
 
 use mcp::{Connection, Era, Transport};
 use protocol::{
-    Auth, ConnectionStatus, EraName, ErrorKind, Fault, Issue, Layer, McpServerStatus, OauthSetting, Remote,
-    Retry, Revision, ServerEntry, State as Name, TransportName,
+    Auth, ConnectionStatus, EraName, Error, ErrorKind, Fault, Issue, Layer, McpServerStatus, OauthSetting,
+    Remote, Retry, Revision, ServerEntry, State as Name, TransportName,
 };
 
 use super::Server;
 use crate::config::secret;
+use crate::env;
+
+/// Why a server does not run, and since when.
+#[derive(Clone)]
+pub(crate) struct Failure {
+    pub error: Error,
+    /// Epoch ms.
+    pub at: u64,
+}
+
+impl Failure {
+    pub fn now(error: Error) -> Failure {
+        Failure {
+            error,
+            at: env::now(),
+        }
+    }
+
+    /// As a record shows it.
+    fn fault(&self) -> Fault {
+        Fault {
+            at: Some(self.at),
+            ..Fault::from(&self.error)
+        }
+    }
+}
 
 /// What a server is doing. Each state holds what exists in it.
 #[derive(Clone)]
@@ -20,19 +46,19 @@ pub(crate) enum State {
     Backoff {
         attempt: u32,
         at: u64,
-        fault: Fault,
+        failure: Failure,
     },
     Ready {
         connection: Connection,
         started_at: u64,
     },
     NeedsAuth {
-        fault: Fault,
+        failure: Failure,
         since: Instant,
     },
     /// `last`: only a person's order starts it again.
     Failed {
-        fault: Fault,
+        failure: Failure,
         since: Instant,
         last: bool,
     },
@@ -49,11 +75,11 @@ impl State {
         }
     }
 
-    fn fault(&self) -> Option<&Fault> {
+    fn failure(&self) -> Option<&Failure> {
         match self {
-            State::Backoff { fault, .. } | State::NeedsAuth { fault, .. } | State::Failed { fault, .. } => {
-                Some(fault)
-            }
+            State::Backoff { failure, .. }
+            | State::NeedsAuth { failure, .. }
+            | State::Failed { failure, .. } => Some(failure),
             State::Stopped | State::Connecting | State::Ready { .. } => None,
         }
     }
@@ -132,7 +158,7 @@ impl Server {
             templates: counts[2],
             prompts: counts[3],
             issues: (!issues.is_empty()).then_some(issues),
-            error: config_fault.or_else(|| state.fault().filter(|_| is_enabled).cloned()),
+            error: config_fault.or_else(|| state.failure().filter(|_| is_enabled).map(Failure::fault)),
             read_only: self.layer == Layer::Host,
             timeout_ms: Some(self.call_timeout().as_millis() as u64),
             prefix: Some(self.prefix()),

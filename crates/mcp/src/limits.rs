@@ -54,6 +54,8 @@ pub const READ_BUFFER: usize = 64 * 1024;
 pub const READ_BUFFER_MAX: usize = 1024 * 1024;
 /// A buffer above this size is given back once it is empty.
 pub const KEEP_BUFFER: usize = 256 * 1024;
+/// From this size on a message is not copied once more: reading it twice costs less than holding it twice.
+pub const BIG_MESSAGE: usize = 16 * 1024 * 1024;
 /// Pipes hold 64 KiB by default; a bigger one saves wake-ups on big messages.
 pub const PIPE_SIZE: usize = 1024 * 1024;
 /// Beginning and end of an oversize message that are kept to find its id.

@@ -1,6 +1,7 @@
 //! Opening a connection: which carrier, which era, which version.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use serde_json::Value;
@@ -14,11 +15,11 @@ use super::era::{
 use super::failure::Failure;
 use super::legacy::{Client, Handshake, HandshakeError};
 use super::{Connection, ServerInfo, members, modern, versions};
-use crate::error::{Closed, ConnectError};
+use crate::error::ConnectError;
 use crate::host::ConnectionHost;
 use crate::target::{Era, Flavour, HttpTarget, Options, ProtocolChoice, StdioTarget, Target, Transport};
 use crate::transport::stdio::StdioLink;
-use crate::transport::{LinkLimits, TransportError, http, sse};
+use crate::transport::{LinkLimits, http, sse};
 
 /// Starts or reaches the server and settles how to speak with it.
 pub async fn connect(
@@ -88,7 +89,7 @@ impl Attempt {
         let fresh = match self.negotiate(&core, Transport::Stdio, self.plan()?).await {
             Ok(info) => return self.finish(core, info),
             Err(Refusal::Final(error)) => return Err(error),
-            Err(Refusal::NotStreamable(failure)) => return Err(self.report(&core, failure)),
+            Err(Refusal::NotStreamable(failure)) => return Err(failure.into_connect_error(&core)),
             Err(Refusal::Fresh(legacy)) => legacy,
         };
         drop(core);
@@ -96,8 +97,8 @@ impl Attempt {
         match self.legacy(&core, Transport::Stdio, fresh, false).await {
             Ok(info) => self.finish(core, info),
             Err(Refusal::Final(error)) => Err(error),
-            Err(Refusal::NotStreamable(failure)) => Err(self.report(&core, failure)),
-            Err(Refusal::Fresh(_)) => Err(exited(&core, core.end())),
+            Err(Refusal::NotStreamable(failure)) => Err(failure.into_connect_error(&core)),
+            Err(Refusal::Fresh(_)) => Err(core.exited()),
         }
     }
 
@@ -113,8 +114,8 @@ impl Attempt {
         {
             Ok(info) => return self.finish(core, info),
             Err(Refusal::Final(error)) => return Err(error),
-            Err(Refusal::NotStreamable(failure)) => self.report(&core, failure),
-            Err(Refusal::Fresh(_)) => return Err(exited(&core, core.end())),
+            Err(Refusal::NotStreamable(failure)) => failure.into_connect_error(&core),
+            Err(Refusal::Fresh(_)) => return Err(core.exited()),
         };
         if target.flavour == Flavour::Streamable || matches!(self.options.protocol, ProtocolChoice::Pin(_)) {
             return Err(first);
@@ -133,7 +134,12 @@ impl Attempt {
         self.doing("the event stream", &core);
         let link = sse::open(target.clone(), self.limits(), core.inbox())
             .await
-            .map_err(|error| Later(self.report(&core, Failure::from_transport(error)), Opened(false)))?;
+            .map_err(|error| {
+                Later(
+                    Failure::from_transport(error).into_connect_error(&core),
+                    Opened(false),
+                )
+            })?;
         core.attach(link);
         let version = match &self.options.protocol {
             ProtocolChoice::Pin(version) => versions::known(version).filter(|known| known.0 == Era::Legacy),
@@ -157,8 +163,8 @@ impl Attempt {
             .map_err(|refusal| {
                 let error = match refusal {
                     Refusal::Final(error) => error,
-                    Refusal::NotStreamable(failure) => self.report(&core, failure),
-                    Refusal::Fresh(_) => exited(&core, core.end()),
+                    Refusal::NotStreamable(failure) => failure.into_connect_error(&core),
+                    Refusal::Fresh(_) => core.exited(),
                 };
                 Later(error, Opened(true))
             })?;
@@ -250,7 +256,7 @@ impl Attempt {
             let id = PROBE + tried.len() as u64;
             // Fused: after an answer it is polled once more below.
             let mut answer = Box::pin(modern::discover(core, &self.options, version, id).fuse());
-            let probe = match tokio::time::timeout(self.options.probe_timeout, &mut answer).await {
+            let probe = match tokio::time::timeout(self.probe_timeout(), &mut answer).await {
                 Ok(answer) => Probe::Answered(answer),
                 Err(_) => Probe::Silent,
             };
@@ -260,11 +266,11 @@ impl Attempt {
                     return Ok(self.modern(core, transport, version, Some(discovered)));
                 }
                 Verdict::Incompatible { theirs } => return Err(self.unsupported(theirs).into()),
-                Verdict::Failed(failure) => return Err(self.report(core, failure).into()),
+                Verdict::Failed(failure) => return Err(failure.into_connect_error(core).into()),
                 Verdict::Legacy(legacy) if !fallback => {
                     let error = match legacy.doubt {
-                        Some(failure) => self.report(core, failure),
-                        None if legacy.fresh => exited(core, core.end()),
+                        Some(failure) => failure.into_connect_error(core),
+                        None if legacy.fresh => core.exited(),
                         None => self.unsupported(vec!["an older one".into()]),
                     };
                     return Err(error.into());
@@ -273,6 +279,10 @@ impl Attempt {
                 Verdict::Legacy(legacy) => {
                     let refusal = match self.legacy(core, transport, legacy, false).await {
                         Ok(info) => return Ok(info),
+                        // It answered the probe, and exited over it nevertheless.
+                        Err(Refusal::Final(ConnectError::Exited { .. })) if transport == Transport::Stdio => {
+                            return Err(Refusal::Fresh(Legacy::new()));
+                        }
                         Err(refusal) => refusal,
                     };
                     // The server was only slow: its answer came meanwhile, and it is not of the older era.
@@ -288,13 +298,18 @@ impl Attempt {
         }
     }
 
+    /// The handshake has to fit into the time for the start too.
+    fn probe_timeout(&self) -> Duration {
+        self.options.probe_timeout.min(self.options.start_timeout / 2)
+    }
+
     async fn discover(&self, core: &Core, version: &'static str, id: u64) -> Probe {
         self.probe_with(modern::discover(core, &self.options, version, id))
             .await
     }
 
     async fn probe_with(&self, answer: impl Future<Output = Answer>) -> Probe {
-        match tokio::time::timeout(self.options.probe_timeout, answer).await {
+        match tokio::time::timeout(self.probe_timeout(), answer).await {
             Ok(answer) => Probe::Answered(answer),
             Err(_) => Probe::Silent,
         }
@@ -314,7 +329,7 @@ impl Attempt {
             Ok(handshake) => {
                 core.settle(Era::Legacy);
                 if let Err(failure) = client.open_session(core, &handshake).await {
-                    return Err(self.report(core, failure).into());
+                    return Err(failure.into_connect_error(core).into());
                 }
                 return Ok(legacy_info(transport, legacy.settled, handshake));
             }
@@ -348,12 +363,12 @@ impl Attempt {
             }
         }
         if let Some(doubt) = legacy.doubt {
-            return Err(self.report(core, doubt).into());
+            return Err(doubt.into_connect_error(core).into());
         }
         if transport == Transport::StreamableHttp && matches!(failure.status(), Some(400 | 404 | 405)) {
             return Err(Refusal::NotStreamable(failure));
         }
-        Err(self.report(core, failure).into())
+        Err(failure.into_connect_error(core).into())
     }
 
     fn modern(
@@ -380,46 +395,12 @@ impl Attempt {
     }
 
     fn finish(&self, core: Arc<Core>, info: ServerInfo) -> Result<Connection, ConnectError> {
-        core.announce().map_err(|closed| exited(&core, closed))?;
+        if !core.announce() {
+            return Err(core.exited());
+        }
         let connection = Connection::new(core, info, &self.options);
         connection.started();
         Ok(connection)
-    }
-
-    fn report(&self, core: &Core, failure: Failure) -> ConnectError {
-        match failure {
-            Failure::Rpc { error, .. } => ConnectError::Rpc {
-                code: error.code,
-                message: error.message,
-                data: error.data,
-            },
-            Failure::Closed(closed) => exited(core, closed),
-            Failure::Transport(error) => match error {
-                TransportError::Status {
-                    status, challenges, ..
-                } if status == 401 || (status == 403 && !challenges.is_empty()) => {
-                    ConnectError::Unauthorized { status, challenges }
-                }
-                TransportError::Status { status, body, .. } => ConnectError::Http {
-                    status,
-                    body,
-                    also: None,
-                },
-                TransportError::BadMedia {
-                    status,
-                    content_type,
-                    body,
-                } => ConnectError::Protocol(format!(
-                    "HTTP status {status} with {} instead of an answer: {body}",
-                    content_type.as_deref().unwrap_or("no content type")
-                )),
-                TransportError::Redirect(to) => ConnectError::Redirect(to),
-                TransportError::Connect(why) => ConnectError::Unreachable(why),
-                TransportError::TooLarge { limit } => ConnectError::TooLarge { limit },
-                TransportError::Closed => exited(core, core.end()),
-                other => ConnectError::Protocol(other.to_string()),
-            },
-        }
     }
 
     fn unsupported(&self, theirs: Vec<String>) -> ConnectError {
@@ -463,14 +444,6 @@ fn with_second(first: ConnectError, second: &ConnectError) -> ConnectError {
             also: Some(format!("HTTP+SSE: {second}")),
         },
         other => other,
-    }
-}
-
-fn exited(core: &Core, mut closed: Closed) -> ConnectError {
-    closed.stderr_tail = core.stderr_tail();
-    ConnectError::Exited {
-        closed,
-        first_noise: core.first_noise(),
     }
 }
 
@@ -537,8 +510,8 @@ pub(crate) async fn connect_in_memory(
     let connection = match attempt.negotiate(&core, transport, plan).await {
         Ok(info) => attempt.finish(core, info),
         Err(Refusal::Final(error)) => Err(error),
-        Err(Refusal::NotStreamable(failure)) => Err(attempt.report(&core, failure)),
-        Err(Refusal::Fresh(_)) => Err(exited(&core, core.end())),
+        Err(Refusal::NotStreamable(failure)) => Err(failure.into_connect_error(&core)),
+        Err(Refusal::Fresh(_)) => Err(core.exited()),
     };
     (connection, far)
 }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::call::Call;
 use super::envelope::{self, Incoming, Outcome};
 use super::failure::Failure;
-use crate::error::{CloseReason, Closed};
+use crate::error::{CloseReason, Closed, ConnectError};
 use crate::host::{ConnectionHost, Event};
 use crate::target::{ClientCapabilities, Era, Options};
 use crate::transport::stderr::Ring;
@@ -120,15 +120,22 @@ impl Core {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on the layer above holds a connection; fails if it is over already.
-    pub(crate) fn announce(&self) -> Result<(), Closed> {
+    /// From now on the layer above holds a connection. `false`: it is over already.
+    pub(crate) fn announce(&self) -> bool {
         let mut state = self.state();
-        match &state.closed {
-            Some(closed) => Err(closed.clone()),
-            None => {
-                state.announced = true;
-                Ok(())
-            }
+        state.announced = state.closed.is_none();
+        state.announced
+    }
+
+    /// The end of a connection that never was.
+    pub(crate) fn exited(&self) -> ConnectError {
+        let closed = Closed {
+            stderr_tail: self.stderr_tail(),
+            ..self.end()
+        };
+        ConnectError::Exited {
+            closed,
+            first_noise: self.first_noise(),
         }
     }
 
@@ -420,6 +427,18 @@ impl Inbox for Core {
             let shown = &text[..text.len().min(crate::limits::NOISE_LINE)];
             self.noise(&String::from_utf8_lossy(shown));
         }
+    }
+
+    fn big_message(&self, mut text: Vec<u8>, origin: Option<u64>) {
+        let Some((id, range)) = envelope::place_of_result(&text) else {
+            return self.message(&text, origin);
+        };
+        text.truncate(range.end);
+        text.drain(..range.start);
+        let result = String::from_utf8(text)
+            .ok()
+            .and_then(|text| RawValue::from_string(text).ok());
+        self.answer(id, Ok(result.unwrap_or_else(super::members::null)));
     }
 
     fn waits_for(&self, id: u64) -> bool {

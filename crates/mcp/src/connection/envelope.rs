@@ -1,5 +1,7 @@
 //! JSON-RPC messages: read as envelopes only, written by joining text.
 
+use std::ops::Range;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -130,6 +132,18 @@ fn integer(text: &str) -> Option<i64> {
 /// Ids from here on are written as strings: those of probes, so that a late answer is never taken for another one.
 pub(crate) const PROBE: u64 = 1 << 62;
 const PROBE_PREFIX: &str = "probe-";
+
+/// Where in a response its result stands, and whose answer it is. `None` for anything but one plain response.
+pub(crate) fn place_of_result(text: &[u8]) -> Option<(u64, Range<usize>)> {
+    let envelope: Envelope<'_> = serde_json::from_slice(text).ok()?;
+    let (Some(id), Some(result), None, None) =
+        (envelope.id, envelope.result, envelope.method, envelope.error)
+    else {
+        return None;
+    };
+    let start = result.get().as_ptr().addr().checked_sub(text.as_ptr().addr())?;
+    Some((our_id(id)?, start..start + result.get().len()))
+}
 
 /// One of our ids, in whatever form the server repeats it: `1`, `1.0` or `"1"`.
 pub(crate) fn our_id(id: &RawValue) -> Option<u64> {
@@ -323,6 +337,16 @@ mod tests {
             show(&format!(r#"{{"id":1,"result":{deep}}}"#)),
             [format!("result Some(1) {deep}")]
         );
+    }
+
+    #[test]
+    fn the_place_of_a_result() {
+        let text = br#" {"id":"7", "result" : [1.10] ,"jsonrpc":"2.0"}"#;
+        let (id, range) = place_of_result(text).expect("a response");
+        assert_eq!((id, &text[range]), (7, &b"[1.10]"[..]));
+        assert!(place_of_result(br#"{"id":7,"method":"m"}"#).is_none());
+        assert!(place_of_result(br#"{"id":7,"result":1,"error":{}}"#).is_none());
+        assert!(place_of_result(b"[]").is_none());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Why an exchange brought no result, in the engine's own words, before it becomes an error of the layer above.
 
+use super::core::Core;
 use super::envelope::{self, Incoming, Outcome, RpcError};
-use crate::error::{CallError, CloseReason, Closed};
+use crate::error::{CallError, CloseReason, Closed, ConnectError};
 use crate::transport::TransportError;
 
 #[derive(Clone, Debug)]
@@ -29,6 +30,38 @@ impl Failure {
             };
         }
         Failure::Transport(error)
+    }
+
+    /// Why there is no connection, over this carrier.
+    pub(crate) fn into_connect_error(self, core: &Core) -> ConnectError {
+        match self {
+            Failure::Rpc {
+                error: RpcError { code, message, data },
+                ..
+            } => ConnectError::Rpc { code, message, data },
+            Failure::Closed(_) | Failure::Transport(TransportError::Closed) => core.exited(),
+            Failure::Transport(error) => match error {
+                TransportError::Status {
+                    status, challenges, ..
+                } if is_unauthorized(status, &challenges) => {
+                    ConnectError::Unauthorized { status, challenges }
+                }
+                TransportError::Status { status, body, .. } => ConnectError::Http {
+                    status,
+                    body,
+                    also: None,
+                },
+                TransportError::BadMedia {
+                    status,
+                    content_type,
+                    body,
+                } => ConnectError::Protocol(no_answer(status, content_type.as_deref(), &body)),
+                TransportError::Redirect(to) => ConnectError::Redirect(to),
+                TransportError::Connect(why) => ConnectError::Unreachable(why),
+                TransportError::TooLarge { limit } => ConnectError::TooLarge { limit },
+                other => ConnectError::Protocol(other.to_string()),
+            },
+        }
     }
 
     pub(crate) fn code(&self) -> Option<i64> {
@@ -82,9 +115,7 @@ impl From<Failure> for CallError {
             Failure::Transport(error) => match error {
                 TransportError::Status {
                     status, challenges, ..
-                } if status == 401 || (status == 403 && !challenges.is_empty()) => {
-                    CallError::Unauthorized { status, challenges }
-                }
+                } if is_unauthorized(status, &challenges) => CallError::Unauthorized { status, challenges },
                 TransportError::Status { status, body, .. } => CallError::Http { status, body },
                 TransportError::SessionGone => CallError::Http {
                     status: 404,
@@ -102,10 +133,7 @@ impl From<Failure> for CallError {
                     status,
                     content_type,
                     body,
-                } => CallError::Protocol(format!(
-                    "HTTP status {status} with {} instead of an answer: {body}",
-                    content_type.as_deref().unwrap_or("no content type")
-                )),
+                } => CallError::Protocol(no_answer(status, content_type.as_deref(), &body)),
                 TransportError::Protocol(text) => CallError::Protocol(text),
                 TransportError::Overloaded => CallError::Overloaded,
                 TransportError::Closed => {
@@ -114,4 +142,16 @@ impl From<Failure> for CallError {
             },
         }
     }
+}
+
+/// A 403 without a challenge is a refusal that no login mends.
+fn is_unauthorized(status: u16, challenges: &[String]) -> bool {
+    status == 401 || (status == 403 && !challenges.is_empty())
+}
+
+fn no_answer(status: u16, content_type: Option<&str>, body: &str) -> String {
+    format!(
+        "HTTP status {status} with {} instead of an answer: {body}",
+        content_type.unwrap_or("no content type")
+    )
 }

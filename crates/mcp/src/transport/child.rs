@@ -213,9 +213,13 @@ fn announce_to(command: &mut Command, watchdog: &Arc<OwnedFd>) -> io::Result<Own
         let line = announcement(rustix::process::getpid().as_raw_nonzero().get(), &mut line);
         // SAFETY: the watchdog's descriptor is open in the parent until the child has been spawned, so the fork has it too.
         let watchdog = unsafe { rustix::fd::BorrowedFd::borrow_raw(watchdog_fd) };
-        // Best effort: a server without a watchdog is better than none.
+        // Best effort: a server without a watchdog is better than none. If the watchdog is gone, writing would kill us.
+        // SAFETY: `signal` may be called between fork and exec, and both actions are predefined.
+        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
         let _ = rustix::io::write(watchdog, line);
         let _ = rustix::io::write(&write, line);
+        // SAFETY: as above.
+        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
         Ok(())
     };
     // SAFETY: between fork and exec the closure only makes system calls: it neither allocates nor takes a lock.

@@ -5,13 +5,17 @@
 
 use memchr::memchr;
 
-use crate::limits::{ENDLESS, KEEP_BUFFER, NOISE_LINE, OVERSIZE_EDGE, READ_BUFFER, READ_BUFFER_MAX};
+use crate::limits::{
+    BIG_MESSAGE, ENDLESS, KEEP_BUFFER, NOISE_LINE, OVERSIZE_EDGE, READ_BUFFER, READ_BUFFER_MAX,
+};
 
 /// What a [`LineReader`] found.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line<'a> {
     /// Begins like a message, without its line end.
     Message(&'a [u8]),
+    /// The same, so big that its buffer goes with it.
+    BigMessage(Vec<u8>),
     /// The beginning of a line that cannot be a message.
     Noise(&'a [u8]),
     /// The line has just passed the limit and has not ended yet.
@@ -94,6 +98,10 @@ impl LineReader {
                             head,
                             tail: &line[edge..],
                         });
+                    } else if is_message(line) && line.len() >= BIG_MESSAGE {
+                        let line = self.take_line(end);
+                        found(Line::BigMessage(line));
+                        continue;
                     } else if is_message(line) {
                         found(Line::Message(line));
                     } else if !line.is_empty() {
@@ -142,6 +150,16 @@ impl LineReader {
         }
         self.discarding = Some(discarded);
         self.forget();
+    }
+
+    /// Gives the line that ends here away, and keeps what follows it.
+    fn take_line(&mut self, end: usize) -> Vec<u8> {
+        let rest = self.buffer[end + 1..].to_vec();
+        let mut line = std::mem::replace(&mut self.buffer, rest);
+        line.truncate(end);
+        line.drain(..self.start);
+        self.next_line(0);
+        line
     }
 
     fn next_line(&mut self, at: usize) {
@@ -233,6 +251,7 @@ mod tests {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match line {
             Line::Message(bytes) => format!("message {}", text(bytes)),
+            Line::BigMessage(bytes) => format!("big {}", bytes.len()),
             Line::Noise(bytes) => format!("noise {}", text(bytes)),
             Line::TooLong { head } => format!("too long {}", head.len()),
             Line::EndOfTooLong { head, tail } => format!("end {} {}", head.len(), tail.len()),
@@ -297,6 +316,27 @@ mod tests {
         }
         assert!(reader.room().capacity() <= KEEP_BUFFER);
         assert_eq!(reader.buffer, b"{");
+    }
+
+    #[test]
+    fn a_very_big_message_takes_its_buffer_along() {
+        let big = format!("{{{}}}", "x".repeat(BIG_MESSAGE));
+        let text = format!("{{}}\n{big}\n[]\n{{");
+        let mut reader = LineReader::new(2 * BIG_MESSAGE);
+        let mut seen = Vec::new();
+        for piece in text.as_bytes().chunks(700_000) {
+            reader.room().extend_from_slice(piece);
+            reader.drain(|line| seen.push(show(line)));
+        }
+        assert_eq!(
+            seen,
+            [
+                "message {}".to_owned(),
+                format!("big {}", big.len()),
+                "message []".into()
+            ]
+        );
+        assert_eq!(reader.room(), b"{");
     }
 
     proptest! {

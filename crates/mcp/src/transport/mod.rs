@@ -15,7 +15,7 @@ use crate::target::Era;
 pub(crate) mod event_stream;
 pub(crate) mod http;
 #[cfg(test)]
-mod scripted;
+pub(crate) mod scripted;
 pub(crate) mod sse;
 pub(crate) mod stdio;
 

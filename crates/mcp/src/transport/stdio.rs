@@ -93,7 +93,13 @@ impl StdioLink {
             return Err(TransportError::Overloaded);
         }
         queue.bytes.reserve(text.len() + 1);
+        let start = queue.bytes.len();
         queue.bytes.extend_from_slice(text);
+        // A host may write its arguments over several lines. Between the tokens of JSON a blank says the same,
+        // and inside a string no line break can stand.
+        while let Some(at) = memchr::memchr2(b'\n', b'\r', &queue.bytes[start..]) {
+            queue.bytes[start + at] = b' ';
+        }
         queue.bytes.push(b'\n');
         drop(queue);
         self.shared.queued.notify_one();
@@ -228,6 +234,7 @@ async fn read(stdout: pipe::Receiver, inbox: Weak<dyn Inbox>, limit: usize) {
 fn hand_over(inbox: &dyn Inbox, line: Line<'_>, told: &mut bool) {
     match line {
         Line::Message(text) => inbox.message(text, None),
+        Line::BigMessage(text) => inbox.big_message(text, None),
         Line::Noise(text) => inbox.noise(&String::from_utf8_lossy(text)),
         Line::TooLong { head } => *told = inbox.oversize(head, None),
         Line::Endless => {

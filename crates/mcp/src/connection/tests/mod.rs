@@ -2,6 +2,7 @@
 
 mod calls;
 mod eras;
+mod http;
 mod questions;
 mod stdio;
 mod subscriptions;

@@ -94,14 +94,23 @@ for message in messages():
 
 #[tokio::test]
 async fn a_server_that_dies_of_the_probe_is_started_afresh() {
+    for dying in ["sys.exit(1)", "hello(message); sys.exit(1)"] {
+        dies_of_the_probe(dying).await;
+    }
+}
+
+async fn dies_of_the_probe(dying: &str) {
     let script = r#"
 for message in messages():
-    if message["method"] == "server/discover": sys.exit(1)
+    if message["method"] == "server/discover":
+        DYING
     if hello(message): continue
     if message.get("method") == "tools/call": answer(message, {})
 "#;
     let host = TestHost::silent();
-    let connection = start(python(script), &host).await.expect("connected");
+    let connection = start(python(&script.replace("DYING", dying)), &host)
+        .await
+        .expect("connected");
     assert!(connection.info().settled);
     echo(&connection).await.expect("an answer");
     assert!(!host.events().iter().any(|event| event.starts_with("Closed")));

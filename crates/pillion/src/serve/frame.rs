@@ -13,6 +13,9 @@ use super::envelope::Id;
 /// Room for `Content-Length: `, the digits of any length, and the empty line.
 const HEADER: usize = 40;
 
+/// What a frame is given to begin with: enough for most.
+const SMALL: usize = 256;
+
 #[derive(Debug)]
 pub struct Frame {
     bytes: Vec<u8>,
@@ -73,10 +76,15 @@ impl Frame {
     pub fn len(&self) -> usize {
         self.bytes.len() - self.start
     }
+
+    /// The memory it takes until it is written, which for a small frame is not its length.
+    pub fn cost(&self) -> usize {
+        self.bytes.len().max(SMALL) + size_of::<Frame>()
+    }
 }
 
 fn open(parts: &[&str]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(256);
+    let mut bytes = Vec::with_capacity(SMALL);
     bytes.resize(HEADER, b' ');
     bytes.extend_from_slice(br#"{"jsonrpc":"2.0","#);
     for part in parts {

@@ -77,6 +77,9 @@ async fn serve(args: Args) -> std::io::Result<ending::End> {
     }
     let session = Session::new(env, input);
     ending::watch_signals(session.ends())?;
-    let end = session.run(output).await;
-    Ok(end)
+    // A task in the queue like those of its requests: else it is polled before any of them, and a host that sends
+    // without a pause gets `overloaded` for answers.
+    tokio::spawn(session.run(output))
+        .await
+        .map_err(std::io::Error::other)
 }

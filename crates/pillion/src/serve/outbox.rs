@@ -31,7 +31,7 @@ struct State {
     queue: VecDeque<Frame>,
     /// News from before `initialized`; nothing else may hold frames back.
     held: Option<Vec<Frame>>,
-    /// In the queue, held back, or being written.
+    /// The cost of what is in the queue, held back, or being written.
     bytes: usize,
     closed: bool,
     lost: u64,
@@ -82,7 +82,7 @@ impl Outbox {
     /// Queues what the reader of stdin itself has to say. Never waits.
     pub fn push(&self, frame: Frame) {
         let mut state = self.state();
-        if state.bytes + frame.len() > self.0.budget + limits::OUTBOX_OVERDRAFT {
+        if state.bytes + frame.cost() > self.0.budget + limits::OUTBOX_OVERDRAFT {
             return lose(&mut state);
         }
         self.queue(state, frame);
@@ -95,14 +95,14 @@ impl Outbox {
             Weight::Needed => self.0.budget + limits::OUTBOX_OVERDRAFT,
             Weight::Spare => self.0.budget,
         };
-        if state.bytes + frame.len() > limit {
+        if state.bytes + frame.cost() > limit {
             return lose(&mut state);
         }
         if state.held.is_none() {
             return self.queue(state, frame);
         }
         if !state.closed {
-            state.bytes += frame.len();
+            state.bytes += frame.cost();
             state.held.get_or_insert_default().push(frame);
         }
     }
@@ -127,7 +127,7 @@ impl Outbox {
             let drained = self.0.drained.notified();
             {
                 let state = self.state();
-                let held: usize = state.held.iter().flatten().map(Frame::len).sum();
+                let held: usize = state.held.iter().flatten().map(Frame::cost).sum();
                 if state.closed || state.bytes == held {
                     return;
                 }
@@ -162,7 +162,7 @@ impl Outbox {
                 let mut freed = 0;
                 while let Some(frame) = batch.pop_front_if(|frame| frame.len() <= written) {
                     written -= frame.len();
-                    freed += frame.len();
+                    freed += frame.cost();
                 }
                 if freed > 0 {
                     self.state().bytes -= freed;
@@ -194,7 +194,7 @@ impl Outbox {
     fn try_push(&self, frame: Frame) -> Result<(), Frame> {
         let state = self.state();
         // A frame bigger than the budget goes alone.
-        if state.bytes > 0 && state.bytes + frame.len() > self.0.budget && !state.closed {
+        if state.bytes > 0 && state.bytes + frame.cost() > self.0.budget && !state.closed {
             return Err(frame);
         }
         self.queue(state, frame);
@@ -205,7 +205,7 @@ impl Outbox {
         if state.closed {
             return;
         }
-        state.bytes += frame.len();
+        state.bytes += frame.cost();
         state.queue.push_back(frame);
         if state.queue.len() == 1 {
             self.0.filled.notify_one();
@@ -312,7 +312,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_answers_wait_for_room() {
-        let outbox = Outbox::with_budget(2 * frame(1).len());
+        let outbox = Outbox::with_budget(2 * frame(1).cost());
         outbox.release();
         outbox.reply(frame(1)).await;
         outbox.reply(frame(2)).await;

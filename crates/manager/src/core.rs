@@ -107,15 +107,15 @@ impl Core {
         self.directories.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a directory with its first use; answers with the spelling that the host used first.
-    pub fn open(&self, directory: &Dir) -> Dir {
+    /// Opens a directory with its first use; answers with the spelling that the host used first, and whether it is new.
+    pub fn open(&self, directory: &Dir) -> (Dir, bool) {
         let mut directories = self.directories();
         if let Some(open) = directories.iter().find(|open| open.spelling == *directory) {
-            return open.spelling.clone();
+            return (open.spelling.clone(), false);
         }
         let real = real_path(directory);
         if let Some(open) = directories.iter().find(|open| open.real == real) {
-            return open.spelling.clone();
+            return (open.spelling.clone(), false);
         }
         if directories.len() >= limits::DIRECTORIES {
             directories.remove(0);
@@ -124,7 +124,7 @@ impl Core {
             real,
             spelling: directory.clone(),
         });
-        directory.clone()
+        (directory.clone(), true)
     }
 
     /// Closes a directory when its workspace folder is removed.

@@ -301,7 +301,7 @@ impl Manager {
         prepare: impl AsyncFnOnce(&Arc<Server>, &Connection) -> Result<Sent, Error>,
     ) -> Result<(Box<RawValue>, Vec<Issue>), Error> {
         let server = self.server(wish.directory, wish.server)?;
-        let directory = self.core.open(wish.directory);
+        let directory = self.open(wish.directory);
         let new = NewCall {
             id: wish.call,
             session: wish.session,

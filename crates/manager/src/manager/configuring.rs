@@ -20,7 +20,7 @@ use crate::sink::RequestContext;
 impl Manager {
     /// `mcp.add`: writes an entry of the user's file, and starts it unless told otherwise.
     pub async fn add(&self, _: &RequestContext, params: McpAdd) -> Result<Written, Error> {
-        self.core.open(check_directory(&params.directory)?);
+        self.open(check_directory(&params.directory)?);
         if params.scope == Some(Scope::Project) {
             return Err(Error::new(
                 ErrorKind::InvalidParams,
@@ -157,7 +157,7 @@ impl Manager {
 
     /// `mcp.config`: every entry of every layer, without secrets.
     pub async fn config(&self, _: &RequestContext, params: McpConfig) -> Result<McpConfigResult, Error> {
-        self.core.open(check_directory(&params.directory)?);
+        self.open(check_directory(&params.directory)?);
         self.layers.freshen(&self.core);
         let user = self.layers.user();
         let servers = self.layers.all();
@@ -201,7 +201,7 @@ impl Manager {
 
     /// `mcp.reload`: reads the files again; an unchanged running server is not touched.
     pub async fn reload(&self, _: &RequestContext, params: McpReload) -> Result<McpReloadResult, Error> {
-        self.core.open(check_directory(&params.directory)?);
+        self.open(check_directory(&params.directory)?);
         let reloaded = self.layers.reload(&self.core);
         Ok(McpReloadResult {
             added: reloaded.added,

@@ -165,7 +165,7 @@ impl Manager {
                 vec![server]
             }
             None => {
-                self.core.open(check_directory(&wish.directory)?);
+                self.open(check_directory(&wish.directory)?);
                 self.layers.freshen(&self.core);
                 self.layers
                     .effective()

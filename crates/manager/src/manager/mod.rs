@@ -88,6 +88,27 @@ impl Manager {
         for directory in &added {
             self.core.open(directory);
         }
+        self.tell_roots();
+    }
+
+    /// Opens a directory with its first use; answers with the spelling that the host used first.
+    fn open(&self, directory: &Dir) -> Dir {
+        let (spelling, is_new) = self.core.open(directory);
+        if is_new {
+            self.tell_roots();
+        }
+        spelling
+    }
+
+    /// The open directories are the roots that servers may ask for.
+    fn tell_roots(&self) {
+        if self.core.settings().capabilities.roots == Some(true) {
+            for server in self.layers.all() {
+                if let Some(connection) = server.connected() {
+                    connection.roots_changed();
+                }
+            }
+        }
     }
 
     /// Ends everything: questions closed, calls answered, children stopped. Takes at most [`limits::SHUTDOWN`].
@@ -112,7 +133,7 @@ impl Manager {
 
     /// The server of a name, as seen from a directory.
     fn server(&self, directory: &Dir, name: &str) -> Result<Arc<Server>, Error> {
-        self.core.open(check_directory(directory)?);
+        self.open(check_directory(directory)?);
         if let Some(server) = self.layers.find(name) {
             return Ok(server);
         }
@@ -140,7 +161,7 @@ impl Manager {
         match layer {
             None => self.server(directory, name),
             Some(layer) => {
-                self.core.open(check_directory(directory)?);
+                self.open(check_directory(directory)?);
                 self.layers.freshen(&self.core);
                 self.layers
                     .in_layer(name, layer)

@@ -26,7 +26,7 @@ impl Manager {
 
     /// `mcp.status`: starts nothing.
     pub async fn status(&self, _: &RequestContext, params: McpStatus) -> Result<Status, Error> {
-        self.core.open(check_directory(&params.directory)?);
+        self.open(check_directory(&params.directory)?);
         self.layers.freshen(&self.core);
         let wanted = |server: &Arc<Server>| params.server.as_ref().is_none_or(|name| *name == server.name);
         let servers = self

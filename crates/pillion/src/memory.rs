@@ -12,6 +12,15 @@ const TRIM_THRESHOLD: i32 = 512 * 1024;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const ARENAS: i32 = 2;
 
+/// After much small memory was freed: glibc gives back only what is free at the very end of the heap.
+pub fn give_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it touches nothing but free memory.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Call it before anything big is allocated.
 pub fn settle() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

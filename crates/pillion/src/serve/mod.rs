@@ -14,7 +14,7 @@ mod session;
 mod lifecycle;
 mod requests;
 
-mod check;
+pub mod check;
 mod explain;
 mod tree;
 

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use super::frame::Frame;
 use super::limits;
 use super::stdio::Output;
+use crate::memory;
 
 #[derive(Clone, Debug)]
 pub struct Outbox(Arc<Shared>);
@@ -33,6 +34,8 @@ struct State {
     held: Option<Vec<Frame>>,
     /// The cost of what is in the queue, held back, or being written.
     bytes: usize,
+    /// The highest cost since the queue was empty.
+    peak: usize,
     closed: bool,
     lost: u64,
 }
@@ -165,11 +168,25 @@ impl Outbox {
                     freed += frame.cost();
                 }
                 if freed > 0 {
-                    self.state().bytes -= freed;
-                    self.0.drained.notify_waiters();
+                    self.freed(freed);
                 }
             }
         }
+    }
+
+    fn freed(&self, bytes: usize) {
+        let mut state = self.state();
+        state.bytes -= bytes;
+        let peak = if state.bytes == 0 {
+            std::mem::take(&mut state.peak)
+        } else {
+            0
+        };
+        drop(state);
+        if peak > limits::OUTBOX_OVERDRAFT {
+            memory::give_back();
+        }
+        self.0.drained.notify_waiters();
     }
 
     /// All that is queued, up to what one write takes.
@@ -206,6 +223,7 @@ impl Outbox {
             return;
         }
         state.bytes += frame.cost();
+        state.peak = state.peak.max(state.bytes);
         state.queue.push_back(frame);
         if state.queue.len() == 1 {
             self.0.filled.notify_one();

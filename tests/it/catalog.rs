@@ -219,7 +219,7 @@ fn only_what_is_known() {
     assert_eq!(page["items"], json!([]));
     assert_eq!(page["servers"][0]["state"], "stopped");
     assert_eq!(server.log.starts().len(), 0);
-    host.start_server("srv");
+    host.must("mcp.tools.list", json!({}));
     assert_eq!(
         names(&host.must("mcp.tools.list", json!({ "discover": false }))),
         ["echo"]

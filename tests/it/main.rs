@@ -23,6 +23,9 @@ mod questions;
 mod schema;
 mod scripted;
 mod shutdown;
+mod terminal;
+mod transports;
+mod upward;
 
 use libtest_mimic::{Arguments, Trial};
 
@@ -43,10 +46,13 @@ fn main() {
     trials.extend(catalog::stories());
     trials.extend(offers::stories());
     trials.extend(eras::stories());
+    trials.extend(transports::stories());
+    trials.extend(upward::stories());
     trials.extend(config::stories());
     trials.extend(schema::stories());
     trials.extend(cli::stories());
     trials.extend(demo::stories());
+    trials.extend(terminal::stories());
     trials.extend(cases::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }

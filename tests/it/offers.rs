@@ -109,7 +109,7 @@ fn updates_are_told() {
         json!({}),
         "twice is once"
     );
-    assert_eq!(server.log.requests("resources/subscribe").len(), 1);
+    server.log.wait_request("resources/subscribe");
     let updated =
         json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": { "uri": "x:1" } });
     server.push(&updated);
@@ -118,13 +118,14 @@ fn updates_are_told() {
         told,
         json!({ "directory": host.directory(), "server": "srv", "uri": "x:1" })
     );
+    assert_eq!(server.log.requests("resources/subscribe").len(), 1);
     // It outlives a restart.
     host.must("mcp.restart", json!({ "server": "srv" }));
     clock::eventually("a new subscription", || {
         (server.log.requests("resources/subscribe").len() == 2).then_some(())
     });
     assert_eq!(host.must("mcp.resource.unsubscribe", params.clone()), json!({}));
-    assert_eq!(server.log.requests("resources/unsubscribe").len(), 1);
+    server.log.wait_request("resources/unsubscribe");
 }
 
 fn greet() -> Value {

@@ -72,6 +72,8 @@ pub(crate) struct NewCall<'a> {
     pub directory: &'a Dir,
     pub server: &'a ServerName,
     pub tool: Option<&'a str>,
+    /// The request it is a part of: it is known by that one's name, and ends with it.
+    pub within: Option<&'a Call>,
 }
 
 impl Calls {
@@ -88,7 +90,7 @@ impl Calls {
     ) -> Result<CallGuard<'a>, Error> {
         let tag = self.last_tag.fetch_add(1, Ordering::Relaxed) + 1;
         let mut book = self.book();
-        if let Some(id) = new.id {
+        if let (Some(id), None) = (new.id, new.within) {
             if book.by_id.contains_key(id) {
                 return Err(
                     Error::new(ErrorKind::InUse, format!("the call `{id}` is still running"))
@@ -104,7 +106,10 @@ impl Calls {
             directory: new.directory.clone(),
             server: new.server.clone(),
             tool: new.tool.map(str::to_owned),
-            cancel: request.cancel.child_token(),
+            cancel: new
+                .within
+                .map_or(&request.cancel, |whole| &whole.cancel)
+                .child_token(),
             ended_by_host: AtomicBool::new(false),
             issues: Mutex::default(),
         });
@@ -174,7 +179,9 @@ impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
         let mut book = self.calls.book();
         book.by_tag.remove(&self.call.tag);
-        if let Some(id) = &self.call.id {
+        if let Some(id) = &self.call.id
+            && book.by_id.get(id) == Some(&self.call.tag)
+        {
             book.by_id.remove(id);
         }
         drop(book);

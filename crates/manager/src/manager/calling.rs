@@ -1,5 +1,6 @@
 //! Using what servers offer: calls, reads, prompts, completion, subscriptions.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{Manager, near};
-use crate::calls::{CallGuard, NewCall};
+use crate::calls::{Call, CallGuard, NewCall};
 use crate::catalog::items::{self, Item, List, Tool};
 use crate::error::call_error;
 use crate::limits;
@@ -25,15 +26,17 @@ use crate::server::Server;
 use crate::sink::RequestContext;
 
 /// The common part of all calls.
-struct Wish<'a> {
-    directory: &'a Dir,
-    server: &'a str,
-    call: Option<&'a CallId>,
-    session: Option<&'a Session>,
-    timeout_ms: Option<u64>,
-    token: Option<&'a Token>,
-    title: String,
-    tool: Option<&'a str>,
+pub(super) struct Wish<'a> {
+    pub directory: &'a Dir,
+    pub server: &'a str,
+    pub call: Option<&'a CallId>,
+    pub session: Option<&'a Session>,
+    pub timeout_ms: Option<u64>,
+    pub token: Option<&'a Token>,
+    pub title: String,
+    pub tool: Option<&'a str>,
+    /// The request of the host that this is a part of.
+    pub within: Option<&'a Call>,
 }
 
 macro_rules! wish {
@@ -47,6 +50,7 @@ macro_rules! wish {
             token: $params.work_done_token.as_ref(),
             title: $title,
             tool: $tool,
+            within: None,
         }
     };
 }
@@ -73,29 +77,39 @@ impl Manager {
         params: McpToolCall,
     ) -> Result<McpToolCallResult, Error> {
         let wish = wish!(params, format!("Calling {}", params.name), Some(&params.name));
-        let name = &params.name;
-        let arguments = params.arguments.as_ref();
         let (result, issues) = self
-            .call(request, &wish, async |server, connection| {
-                let (name, tool) = find_tool(server, connection, name).await?;
-                let name = to_raw_value(&name).map_err(internal)?;
-                let text = match arguments {
-                    Some(arguments) => {
-                        format!("{{\"name\":{},\"arguments\":{}}}", name.get(), arguments.get())
-                    }
-                    None => format!("{{\"name\":{}}}", name.get()),
-                };
-                Ok(Sent {
-                    method: "tools/call",
-                    params: RawValue::from_string(text).map_err(internal)?,
-                    tool,
-                })
-            })
+            .use_tool(request, &wish, &params.name, params.arguments.as_ref())
             .await?;
         Ok(McpToolCallResult {
             result: Raw(result),
             issues,
         })
+    }
+
+    /// The one way to a tool, whoever asks: what the lists of the entry exclude is not called.
+    pub(super) async fn use_tool(
+        &self,
+        request: &RequestContext,
+        wish: &Wish<'_>,
+        name: &str,
+        arguments: Option<&Raw>,
+    ) -> Result<(Box<RawValue>, Vec<Issue>), Error> {
+        self.call(request, wish, async |server, connection| {
+            let (name, tool) = find_tool(server, connection, name).await?;
+            let name = to_raw_value(&name).map_err(internal)?;
+            let text = match arguments {
+                Some(arguments) => {
+                    format!("{{\"name\":{},\"arguments\":{}}}", name.get(), arguments.get())
+                }
+                None => format!("{{\"name\":{}}}", name.get()),
+            };
+            Ok(Sent {
+                method: "tools/call",
+                params: RawValue::from_string(text).map_err(internal)?,
+                tool,
+            })
+        })
+        .await
     }
 
     /// `mcp.call.cancel`.
@@ -116,9 +130,23 @@ impl Manager {
         params: McpResourceRead,
     ) -> Result<McpResourceReadResult, Error> {
         let wish = wish!(params, format!("Reading {}", params.uri), None);
-        let text = json!({"uri": &*params.uri});
+        let (result, issues) = self.read(request, &wish, &params.uri).await?;
+        Ok(McpResourceReadResult {
+            result: Raw(result),
+            issues,
+        })
+    }
+
+    /// Reads one resource, within the bound for resources.
+    pub(super) async fn read(
+        &self,
+        request: &RequestContext,
+        wish: &Wish<'_>,
+        uri: &str,
+    ) -> Result<(Box<RawValue>, Vec<Issue>), Error> {
+        let text = json!({"uri": uri});
         let (result, issues) = self
-            .call(request, &wish, async |_, _| {
+            .call(request, wish, async |_, _| {
                 Ok(Sent {
                     method: "resources/read",
                     params: to_raw_value(&text).map_err(internal)?,
@@ -127,10 +155,7 @@ impl Manager {
             })
             .await?;
         bounded(&result, limits::RESOURCE_BYTES, "resource")?;
-        Ok(McpResourceReadResult {
-            result: Raw(result),
-            issues,
-        })
+        Ok((result, issues))
     }
 
     /// `mcp.prompt.get`.
@@ -140,14 +165,30 @@ impl Manager {
         params: McpPromptGet,
     ) -> Result<McpPromptGetResult, Error> {
         let wish = wish!(params, format!("Getting {}", params.name), None);
-        let mut text = json!({"name": params.name});
-        if let Some(args) = &params.args {
+        let (result, issues) = self
+            .fill_in(request, &wish, &params.name, params.args.as_ref())
+            .await?;
+        Ok(McpPromptGetResult {
+            result: Raw(result),
+            issues,
+        })
+    }
+
+    /// Gets one prompt, within the bound for prompts.
+    pub(super) async fn fill_in(
+        &self,
+        request: &RequestContext,
+        wish: &Wish<'_>,
+        name: &str,
+        args: Option<&BTreeMap<String, String>>,
+    ) -> Result<(Box<RawValue>, Vec<Issue>), Error> {
+        let mut text = json!({"name": name});
+        if let Some(args) = args {
             text["arguments"] = json!(args);
         }
-        let given = params.args.clone().unwrap_or_default();
-        let name = &params.name;
+        let given = args.cloned().unwrap_or_default();
         let (result, issues) = self
-            .call(request, &wish, async |server, connection| {
+            .call(request, wish, async |server, connection| {
                 let prompts = server.catalog.list(server, connection, Category::Prompts).await;
                 check_prompt(&prompts, name, &given)?;
                 Ok(Sent {
@@ -158,10 +199,7 @@ impl Manager {
             })
             .await?;
         bounded(&result, limits::PROMPT_BYTES, "prompt")?;
-        Ok(McpPromptGetResult {
-            result: Raw(result),
-            issues,
-        })
+        Ok((result, issues))
     }
 
     /// `mcp.complete`: nothing where the server offers no completion.
@@ -308,6 +346,7 @@ impl Manager {
             directory: &directory,
             server: &server.name,
             tool: wish.tool,
+            within: wish.within,
         };
         let mut guard = self.core.calls.begin(request, &self.core.questions, &new)?;
         let work = Work::begin(&self.core.calls, &self.core.sink, wish.token, &wish.title, true)?;
@@ -489,11 +528,7 @@ fn denied(server: &Server, tool: &str) -> Error {
         .server(server.name.clone())
 }
 
-fn check_prompt(
-    list: &List,
-    name: &str,
-    given: &std::collections::BTreeMap<String, String>,
-) -> Result<(), Error> {
+fn check_prompt(list: &List, name: &str, given: &BTreeMap<String, String>) -> Result<(), Error> {
     let prompts = || {
         list.items.iter().filter_map(|item| match &item.shown {
             CatalogItem::Prompt(prompt) => Some(prompt),

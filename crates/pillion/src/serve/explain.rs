@@ -62,16 +62,10 @@ fn one(error: &ValidationError<'_>, schema: &Value, at: &str) -> Error {
             let name = unexpected.first().map_or("", String::as_str);
             let known = known_members(error, schema);
             let path = format!("{here}/{}", escape(name));
-            let expected = match known.len() {
-                0 => "no such member".to_owned(),
-                _ => format!(
-                    "one of {}",
-                    known
-                        .iter()
-                        .map(|name| format!("`{name}`"))
-                        .collect::<Vec<_>>()
-                        .join(", ")
-                ),
+            let names: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
+            let expected = match names.is_empty() {
+                true => "no such member".to_owned(),
+                false => format!("one of {}", names.join(", ")),
             };
             let error = wrong(&path, &expected, format!("{} is not known", subject(&path)));
             match nearest(name, &known) {

@@ -37,7 +37,8 @@ struct State {
     /// The highest cost since the queue was empty.
     peak: usize,
     closed: bool,
-    lost: u64,
+    /// Something was dropped, and the log says so.
+    losing: bool,
 }
 
 /// How much a frame matters when the host does not read.
@@ -247,13 +248,12 @@ impl Outbox {
 }
 
 fn lose(state: &mut State) {
-    if state.lost == 0 {
+    if !std::mem::replace(&mut state.losing, true) {
         tracing::warn!(
             queued = state.bytes,
             "the host does not read: messages to it are dropped"
         );
     }
-    state.lost += 1;
 }
 
 #[cfg(test)]

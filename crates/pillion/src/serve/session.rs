@@ -257,7 +257,11 @@ impl Session {
         let (id, error) = match fault {
             Fault::Header(text) => {
                 let message = format!("`Content-Length: {text}` is not a number of bytes");
-                (None, Error::new(ErrorKind::InvalidRequest, message))
+                let error = Error::new(ErrorKind::InvalidRequest, message);
+                (
+                    None,
+                    error.hint("it is followed by the number of bytes of the message"),
+                )
             }
             Fault::CutShort { length, body } => {
                 let message = format!("the message ends after {} of {length} bytes", body.len());

@@ -91,6 +91,9 @@ pub struct ResourceItem {
     pub size: Option<u64>,
     /// How a text mentions it, for instance `@docs:read_me`.
     pub mention: String,
+    /// Another resource is mentioned the same way: only `@server:` with its whole URI tells them apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ambiguous: Option<bool>,
 }
 
 /// A template of resources (MCP, Resources).
@@ -138,6 +141,9 @@ pub struct PromptItem {
     pub command: String,
     /// Its arguments.
     pub arguments: Vec<PromptArgument>,
+    /// Another prompt is called the same way, so that a text can call neither.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ambiguous: Option<bool>,
 }
 
 /// An argument of a prompt.

@@ -25,6 +25,7 @@ mod call;
 mod catalog;
 mod model;
 mod prompt;
+mod tools;
 
 mod answer;
 mod question;
@@ -66,6 +67,7 @@ pub use question::*;
 pub use raw::{Json, Raw};
 pub use schema::generated_files;
 pub use status::*;
+pub use tools::*;
 
 #[cfg(test)]
 mod tests;

@@ -67,6 +67,8 @@ macro_rules! for_each_method {
             { "mcp.auth.list", AuthList, auth_list, McpAuthList, McpAuthListResult, Local, direct, absent, [], "The logins that are stored; no token is shown." }
             { "mcp.catalog", Catalog, catalog, McpCatalog, McpCatalogResult, Full, direct, available, [StaleCursor], "Everything that servers offer; may start them." }
             { "mcp.tools.list", ToolsList, tools_list, McpToolsList, McpToolsListResult, Full, direct, available, [StaleCursor], "The tools that servers offer; may start them." }
+            { "mcp.tools.search", ToolsSearch, tools_search, McpToolsSearch, McpToolsSearchResult, Local, direct, absent, [], "Finds tools by words, also of servers that do not run." }
+            { "mcp.tools.review", ToolsReview, tools_review, McpToolsReview, McpToolsReviewResult, Local, direct, absent, [], "Definitions of tools that differ from what was accepted; starts nothing." }
             { "mcp.tool.call", ToolCall, tool_call, McpToolCall, McpToolCallResult, Local, direct, available, [InUse, Denied, NotFound, StartFailed, CommandNotFound, Exited, ConnectFailed, UnsupportedProtocol, ProtocolError, TimedOut, TooLarge, CallCancelled, McpError, NeedsAuth, AuthFailed, UnsetVariable], "A person's call of a tool: no approval, but `tools.allow` and `tools.deny` hold." }
             { "mcp.call.cancel", CallCancel, call_cancel, McpCallCancel, McpCallCancelResult, Local, direct, available, [], "Ends a call by the host's own name for it." }
             { "mcp.resources.list", ResourcesList, resources_list, McpResourcesList, McpResourcesListResult, Full, direct, available, [StaleCursor], "The resources and templates that servers offer; may start them." }

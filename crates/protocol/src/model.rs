@@ -35,6 +35,19 @@ pub struct McpModelTools {
     /// How schemas are projected; default the handshake's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dialect: Option<Dialect>,
+    /// What the model is given at the start; default `all`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<ToolLoad>,
+}
+
+words! {
+    /// What the model is given at the start.
+    pub enum ToolLoad {
+        /// Every tool with its schema.
+        All = "all",
+        /// Two built-in tools: one that finds tools and shows their schemas, one that calls what was found.
+        Search = "search",
+    }
 }
 
 /// Answer of `mcp.model.tools`.
@@ -48,8 +61,25 @@ pub struct McpModelToolsResult {
     /// The tools; denied ones are absent.
     #[schemars(with = "List<ModelTool, 10_000>")]
     pub tools: Vec<ModelTool>,
+    /// The servers behind the tools, with what each costs and what it says about its use.
+    pub servers: Vec<ModelServer>,
     /// What is missing or was changed, and why.
     pub issues: Vec<Issue>,
+}
+
+/// A server, as the model's side sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelServer {
+    /// Its name; `pillion` for the built-in tools.
+    pub server: ServerName,
+    /// How many of its tools the model may use.
+    pub tools: u32,
+    /// How many tokens their definitions take together, roughly.
+    pub tokens: u32,
+    /// What it says about its use: text of a stranger, to be shown to a model as such or not at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
 }
 
 /// A tool for the model.
@@ -141,6 +171,8 @@ pub struct ModelResult {
     /// Blocks that were too large and went to files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spilled: Option<Vec<Spilled>>,
+    /// How many tokens the content takes, roughly.
+    pub tokens: u32,
     /// How long it took, in milliseconds.
     pub elapsed_ms: u64,
 }

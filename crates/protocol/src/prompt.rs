@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bounded::{Int, Text};
+use crate::bounded::{Int, List, Text};
 use crate::word::union;
 use crate::{CallId, Dir, Issue, PromptItem, ResourceItem, ServerName, Session, Token, Uri};
 
@@ -25,6 +25,10 @@ pub struct McpMentionsList {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Int<0, 60_000>>")]
     pub wait_ms: Option<u64>,
+    /// The host's own commands, with the leading `/`: a prompt of the same name is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<List<Text<1, 256>, 1000>>")]
+    pub reserved: Option<Vec<String>>,
 }
 
 /// Answer of `mcp.mentions.list`.
@@ -48,6 +52,10 @@ pub struct McpPromptExpand {
     /// The text, with mentions `@server:resource` or a leading `/server:prompt args`.
     #[schemars(with = "Text<0, 262_144>")]
     pub text: String,
+    /// The host's own commands, with the leading `/`: they win over a prompt of the same name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<List<Text<1, 256>, 1000>>")]
+    pub reserved: Option<Vec<String>>,
     /// The host's name for this call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
@@ -72,6 +80,9 @@ pub struct McpPromptExpandResult {
     /// The prompt it called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<PromptCalled>,
+    /// What was left out, and why.
+    #[schemars(with = "List<Issue, 100>")]
+    pub issues: Vec<Issue>,
 }
 
 union! {

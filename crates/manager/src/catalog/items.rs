@@ -236,6 +236,7 @@ impl Reader<'_> {
             size: seen.size.as_u64(),
             uri: Uri::from(uri.as_str()),
             name,
+            ambiguous: None,
         };
         Ok((
             uri,
@@ -292,6 +293,7 @@ impl Reader<'_> {
             arguments: arguments.collect(),
             raw: Raw(raw.to_owned()),
             name: name.clone(),
+            ambiguous: None,
         };
         Ok((
             name,

@@ -26,9 +26,7 @@ struct Wish {
     server: Option<ServerName>,
     cursor: Option<Cursor>,
     limit: Option<u32>,
-    reload: bool,
-    discover: bool,
-    wait: Duration,
+    reach: Reach,
     token: Option<Token>,
 }
 
@@ -41,20 +39,40 @@ macro_rules! wish {
             server: $params.server,
             cursor: $params.cursor,
             limit: $params.limit,
-            reload: $params.reload == Some(true),
-            discover: $params.discover != Some(false),
-            wait: Duration::from_millis($params.wait_ms.unwrap_or(limits::LIST_WAIT_MS)),
+            reach: Reach {
+                reload: $params.reload == Some(true),
+                discover: $params.discover != Some(false),
+                wait: Duration::from_millis($params.wait_ms.unwrap_or(limits::LIST_WAIT_MS)),
+            },
             token: $params.work_done_token,
         }
     };
 }
 
 /// What one server gave.
-struct Part {
-    server: Arc<Server>,
-    lists: Vec<Arc<List>>,
+pub(super) struct Part {
+    pub server: Arc<Server>,
+    pub lists: Vec<Arc<List>>,
     /// Why there is nothing, or not everything.
-    issue: Option<Issue>,
+    pub issue: Option<Issue>,
+}
+
+impl Part {
+    /// Everything there is to say about it.
+    pub fn issues(&self) -> impl Iterator<Item = &Issue> {
+        self.issue
+            .iter()
+            .chain(self.lists.iter().flat_map(|list| &list.issues))
+    }
+}
+
+/// How far a list may go to find out what servers offer.
+#[derive(Clone, Copy)]
+pub(super) struct Reach {
+    pub reload: bool,
+    /// Whether servers may be started and asked.
+    pub discover: bool,
+    pub wait: Duration,
 }
 
 /// What all servers gave.
@@ -150,6 +168,14 @@ impl Manager {
         })
     }
 
+    /// The servers of a directory that may be used.
+    pub(super) fn enabled_servers(&self, directory: &Dir) -> Result<Vec<Arc<Server>>, Error> {
+        self.open(check_directory(directory)?);
+        self.layers.freshen(&self.core);
+        let servers = self.layers.effective().into_iter();
+        Ok(servers.filter(|server| server.is_enabled()).collect())
+    }
+
     async fn gather(&self, request: &RequestContext, wish: Wish) -> Result<Gathered, Error> {
         let servers = match &wish.server {
             Some(name) => {
@@ -164,15 +190,7 @@ impl Manager {
                 }
                 vec![server]
             }
-            None => {
-                self.open(check_directory(&wish.directory)?);
-                self.layers.freshen(&self.core);
-                self.layers
-                    .effective()
-                    .into_iter()
-                    .filter(|server| server.is_enabled())
-                    .collect()
-            }
+            None => self.enabled_servers(&wish.directory)?,
         };
         let title = match &wish.server {
             Some(name) => format!("Listing {name}"),
@@ -186,17 +204,11 @@ impl Manager {
             true,
         )?;
         let parts = tokio::select! {
-            parts = collect(&servers, &wish, &work) => parts,
+            parts = collect(&servers, wish.categories, wish.reach, &work) => parts,
             () = request.cancel.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "cancelled by the host")),
         };
         drop(work);
-        let mut issues: Vec<Issue> = parts.iter().filter_map(|part| part.issue.clone()).collect();
-        issues.extend(
-            parts
-                .iter()
-                .flat_map(|part| &part.lists)
-                .flat_map(|list| list.issues.iter().cloned()),
-        );
+        let mut issues: Vec<Issue> = parts.iter().flat_map(Part::issues).cloned().collect();
         issues.truncate(1000);
         // The cursor holds for these lists of these servers only.
         let mut state = format!("{} {:?}", wish.method, wish.server);
@@ -222,25 +234,29 @@ impl Manager {
 }
 
 /// Asks all servers at once. None waits for another, and all of them together no longer than the wish allows.
-async fn collect(servers: &[Arc<Server>], wish: &Wish, work: &Work<'_>) -> Vec<Part> {
-    let deadline = Instant::now() + wish.wait;
+pub(super) async fn collect(
+    servers: &[Arc<Server>],
+    categories: &'static [Category],
+    reach: Reach,
+    work: &Work<'_>,
+) -> Vec<Part> {
+    let deadline = Instant::now() + reach.wait;
     let tasks: Vec<_> = servers
         .iter()
         .map(|server| {
-            if wish.reload {
+            if reach.reload {
                 server.catalog.forget_items();
             }
-            if let Some(lists) = known(server, wish.categories) {
+            if let Some(lists) = known(server, categories) {
                 return Err(Part {
                     server: Arc::clone(server),
                     lists,
                     issue: None,
                 });
             }
-            if !wish.discover {
-                return Err(undiscovered(server, wish.categories));
+            if !reach.discover {
+                return Err(undiscovered(server, categories));
             }
-            let categories = wish.categories;
             let server = Arc::clone(server);
             // A task of its own: what is not ready in time goes on, and is there for the next list.
             Ok((
@@ -266,7 +282,7 @@ async fn collect(servers: &[Arc<Server>], wish: &Wish, work: &Work<'_>) -> Vec<P
                     Ok(Ok(part)) => part,
                     Ok(Err(error)) => unready(
                         &server,
-                        wish.categories,
+                        categories,
                         Issue::new(ErrorKind::Internal, error.to_string()),
                     ),
                     Err(_) => {
@@ -276,7 +292,7 @@ async fn collect(servers: &[Arc<Server>], wish: &Wish, work: &Work<'_>) -> Vec<P
                             format!("`{}` is not ready yet ({})", server.name, state.as_str()),
                         );
                         issue.hint = Some("`mcp.changed` says when it is; then list again".to_owned());
-                        unready(&server, wish.categories, issue)
+                        unready(&server, categories, issue)
                     }
                 }
             }

@@ -8,9 +8,13 @@ use super::call::{Call, Hold, Progress};
 use super::core::Core;
 use super::envelope;
 use super::members;
+use super::meta;
 use crate::host::{Event, InputKind, InputReply, InputRequest, ListKind, LogLevel};
 use crate::limits::MAX_OPEN_QUESTIONS;
 use crate::target::{Elicitation, Era};
+
+/// Where messages of a task of 2025-11-25 name it.
+const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 const METHOD_NOT_FOUND: i64 = -32601;
 const INTERNAL_ERROR: i64 = -32603;
@@ -50,11 +54,18 @@ impl Core {
         };
         let task = params.and_then(|params| related_task(params.get()));
         let calls = self.calls_behind(origin, task.as_deref());
-        self.ask(id, kind, params, calls);
+        self.ask(id, kind, params, calls, task);
     }
 
     /// Asks the host, and answers the server when the host has answered.
-    fn ask(&self, id: &RawValue, kind: InputKind, params: Option<&RawValue>, calls: Vec<Arc<Call>>) {
+    fn ask(
+        &self,
+        id: &RawValue,
+        kind: InputKind,
+        params: Option<&RawValue>,
+        calls: Vec<Arc<Call>>,
+        task: Option<String>,
+    ) {
         let key = id.get().to_owned();
         let mut state = self.state();
         if state.questions.len() >= MAX_OPEN_QUESTIONS || state.questions.contains_key(&key) {
@@ -82,7 +93,7 @@ impl Core {
             drop(held);
             if core.state().questions.remove(id.get()).is_some() {
                 core.respond(match reply {
-                    InputReply::Result(result) => envelope::result(&id, &result),
+                    InputReply::Result(result) => envelope::result(&id, &in_task(result, task.as_deref())),
                     InputReply::Error { code, message } => envelope::error(&id, code, &message),
                 });
             }
@@ -200,8 +211,17 @@ fn withdrawn(kind: InputKind) -> InputReply {
     }
 }
 
+/// The answer to a question of a task names the task as the question did.
+fn in_task(result: Box<RawValue>, task: Option<&str>) -> Box<RawValue> {
+    let Some(task) = task.filter(|_| members::is_object(result.get())) else {
+        return result;
+    };
+    let related = format!(r#""{RELATED_TASK}":{{"taskId":{}}}"#, envelope::quoted(task));
+    members::raw(&meta::with_meta(result.get(), &related).parts().concat())
+}
+
 fn related_task(params: &str) -> Option<String> {
     let meta = members::member(params, "_meta")?;
-    let task = members::member(meta, "io.modelcontextprotocol/related-task")?;
+    let task = members::member(meta, RELATED_TASK)?;
     members::string(members::member(task, "taskId")?).map(Into::into)
 }

@@ -79,6 +79,18 @@ async fn a_question_the_server_takes_back_is_withdrawn_and_not_answered() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_answer_to_a_question_of_a_task_names_the_task() {
+    let host = TestHost::answering(ACCEPT);
+    let (_connection, far) = connected(legacy(|_| Vec::new()), &host).await;
+    far.say(
+        r#"{"id":5,"method":"elicitation/create","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}}"#,
+    );
+    settle().await;
+    let expected = r#"{"jsonrpc":"2.0","id":5,"result":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}},"action":"accept","content":{"n":1.10}}}"#;
+    assert_eq!(far.got().last().map(String::as_str), Some(expected));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_question_whose_call_is_over_is_answered_with_cancel() {
     let (host, mut questions) = by_hand();
     let script = legacy(|message| match message["method"].as_str() {

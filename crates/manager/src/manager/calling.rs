@@ -25,6 +25,9 @@ use crate::progress::Work;
 use crate::server::Server;
 use crate::sink::RequestContext;
 
+/// JSON-RPC code of 2026-07-28: headers and body of a request do not agree. Nothing was carried out.
+const HEADER_MISMATCH: i64 = -32020;
+
 /// The common part of all calls.
 pub(super) struct Wish<'a> {
     pub directory: &'a Dir,
@@ -406,10 +409,30 @@ impl Manager {
             .map_or_else(|| server.call_timeout(), Duration::from_millis);
         let options = self.options(timeout, cancel, guard.call.tag, work, sent.tool());
         let has_schema = sent.tool.is_some();
-        let result = connection
+        let mut sent = sent;
+        let mut outcome = connection
             .request(sent.method, sent.params.clone(), options)
-            .await
-            .map_err(|error| call_error(error, &server.name))?;
+            .await;
+        if sent.tool.is_some()
+            && matches!(
+                outcome,
+                Err(mcp::CallError::Rpc {
+                    code: HEADER_MISMATCH,
+                    ..
+                })
+            )
+        {
+            // The server wants other arguments repeated in headers than its list said: read the list again, once.
+            server.catalog.invalidate(mcp::ListKind::Tools);
+            sent.tool = find_tool(server, &connection, wish.tool.unwrap_or_default())
+                .await?
+                .1;
+            let options = self.options(timeout, cancel, guard.call.tag, work, sent.tool());
+            outcome = connection
+                .request(sent.method, sent.params.clone(), options)
+                .await;
+        }
+        let result = outcome.map_err(|error| call_error(error, &server.name))?;
         let mut issues = Vec::new();
         if has_schema && let Some(tool) = sent.tool() {
             issues.extend(check_structure(

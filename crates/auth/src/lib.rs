@@ -1,7 +1,44 @@
-//! What servers say about authorization.
+//! Logging in to MCP servers that want it: OAuth 2.1 as the MCP specification uses it, from a server's challenge to tokens
+//! that are kept, refreshed and forgotten.
 //!
-//! The login itself is not part of this version: a server that asks for one is shown as `needs_auth`, with what it asked for.
+//! This crate knows neither hosts nor MCP connections. It opens no browser: whoever starts a login gets an address to show.
 
+mod authorize;
+mod authorizer;
+mod callback;
 pub mod challenge;
+mod client;
+mod clock;
+mod discovery;
+mod dpop;
+mod error;
+mod flow;
+mod grants;
+mod guard;
+mod jwt;
+mod limits;
+mod pkce;
+mod probe;
+mod refresh;
+mod registration;
+mod scope;
+mod secret;
+mod settings;
+mod source;
+mod store;
+#[cfg(test)]
+mod tests;
+mod token;
+mod web;
 
+pub use authorizer::{Authorizer, Stored};
 pub use challenge::{Challenge, bearer};
+pub use client::ClientKind;
+pub use discovery::Step;
+pub use error::AuthError;
+pub use flow::Started;
+pub use probe::Report;
+pub use secret::Secret;
+pub use settings::{AuthMethod, Enterprise, Grant, Key, Resource, Settings, SigningSettings};
+pub use source::{Attempts, Refusal, ServerTokens, Verdict};
+pub use web::ClientFactory;

@@ -7,6 +7,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod approval;
 mod calls;
 mod cases;
 mod catalog;
@@ -25,6 +26,7 @@ mod scripted;
 mod shutdown;
 mod terminal;
 mod transports;
+mod trust;
 mod upward;
 
 use libtest_mimic::{Arguments, Trial};
@@ -34,6 +36,7 @@ fn main() {
     let mut arguments = Arguments::from_args();
     // Most of a story is waiting for processes.
     arguments.test_threads.get_or_insert(6);
+    support::clock::watch();
     let mut trials: Vec<Trial> = Vec::new();
     trials.extend(scripted::stories());
     trials.extend(handshake::stories());
@@ -49,6 +52,8 @@ fn main() {
     trials.extend(transports::stories());
     trials.extend(upward::stories());
     trials.extend(config::stories());
+    trials.extend(trust::stories());
+    trials.extend(approval::stories());
     trials.extend(schema::stories());
     trials.extend(cli::stories());
     trials.extend(demo::stories());
@@ -63,7 +68,10 @@ macro_rules! stories {
     ($feature:literal: $($story:ident),+ $(,)?) => {
         vec![$(libtest_mimic::Trial::test(
             concat!($feature, "::", stringify!($story)),
-            || { $story(); Ok(()) },
+            || {
+                $crate::support::clock::watched(concat!($feature, "::", stringify!($story)), $story);
+                Ok(())
+            },
         )),+]
     };
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use protocol::{EntryTransport, McpAdd, ServerEntry};
+use protocol::{EntryTransport, McpAdd, ServerEntry, methods};
 
 use super::exit::Exit;
 use super::failure::Failure;
 use super::output;
-use super::session::{Common, Session};
+use super::session::{Common, Session, checked};
 
 /// Add a server: pillion add NAME -- COMMAND ARGS…, or pillion add NAME --url URL
 #[derive(Debug, clap::Args)]
@@ -65,7 +65,10 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         start: Some(false),
         ..Default::default()
     };
-    let written = session.manager.add(&session.request, params).await?;
+    let written = session
+        .manager
+        .add(&session.request, checked::<methods::Add>(params)?)
+        .await?;
     if session.json {
         output::json(&written)?;
         return Ok(Exit::Done);
@@ -91,6 +94,8 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
 
 fn entry(args: &Args) -> ServerEntry {
     let (command, rest) = match args.command.split_first() {
+        // A path that was typed here means here; the server will start elsewhere.
+        Some((command, rest)) if command.contains('/') => (Some(absolute(command)), rest),
         Some((command, rest)) => (Some(command.clone()), rest),
         None => (None, &[][..]),
     };
@@ -101,7 +106,7 @@ fn entry(args: &Args) -> ServerEntry {
         command,
         args: (!rest.is_empty()).then(|| rest.to_vec()),
         env: map(&args.env),
-        cwd: args.cwd.as_deref().map(Into::into),
+        cwd: args.cwd.as_deref().map(|cwd| absolute(cwd).into()),
         url: args.url.as_deref().map(Into::into),
         headers: map(&args.header),
         transport: args.transport.map(|transport| match transport {
@@ -112,6 +117,16 @@ fn entry(args: &Args) -> ServerEntry {
         source: Some("manual".to_owned()),
         ..Default::default()
     }
+}
+
+fn absolute(path: &str) -> String {
+    if path.starts_with(['~', '$']) {
+        return path.to_owned();
+    }
+    let absolute = std::path::absolute(path)
+        .ok()
+        .and_then(|path| path.into_os_string().into_string().ok());
+    absolute.unwrap_or_else(|| path.to_owned())
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

@@ -1,6 +1,6 @@
 //! `pillion call`: one tool call; questions of the server are asked in the terminal.
 
-use protocol::{CallId, McpToolCall, Raw};
+use protocol::{CallId, McpToolCall, Raw, methods};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -11,7 +11,7 @@ use super::failure::Failure;
 use super::listing::{first_sentence, named_server_failed};
 use super::output;
 use super::parameters::parameters;
-use super::session::{Common, Session};
+use super::session::{Common, Session, checked};
 use super::tools;
 
 /// The one call of this process, by which a question names it.
@@ -87,7 +87,12 @@ async fn call(
     };
     let title = format!("{} {}", args.server, args.tool);
     Ok(session
-        .work(&title, session.manager.tool_call(&session.request, params))
+        .work(
+            &title,
+            session
+                .manager
+                .tool_call(&session.request, checked::<methods::ToolCall>(params)?),
+        )
         .await?)
 }
 

@@ -1,11 +1,11 @@
 //! `pillion enable` and `pillion disable`: the switch of an entry, in whatever layer it stands.
 
-use protocol::McpEnable;
+use protocol::{McpEnable, methods};
 
 use super::exit::Exit;
 use super::failure::Failure;
 use super::output;
-use super::session::{Common, Session};
+use super::session::{Common, Session, checked};
 
 /// Which server to switch
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,10 @@ async fn switch(args: &Args, enabled: bool, session: &Session) -> Result<Exit, F
         enabled,
         ..Default::default()
     };
-    let written = session.manager.enable(&session.request, params).await?;
+    let written = session
+        .manager
+        .enable(&session.request, checked::<methods::Enable>(params)?)
+        .await?;
     if session.json {
         output::json(&written)?;
     } else {

@@ -1,11 +1,11 @@
 //! `pillion logs`: what a server writes while it starts, and with `--follow` for as long as one looks on.
 
-use protocol::{LogLine, LogSource, McpLogs, McpStart, State};
+use protocol::{LogLine, LogSource, McpLogs, McpStart, State, methods};
 
 use super::exit::Exit;
 use super::failure::Failure;
 use super::output;
-use super::session::{Common, Session};
+use super::session::{Common, Session, checked};
 use super::terminal::harmless;
 
 /// Start a server and print its log: stderr, protocol notes, its own messages
@@ -26,7 +26,9 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         server: args.server.as_str().into(),
         work_done_token: session.token(),
     };
-    let start = session.manager.start(&session.request, params);
+    let start = session
+        .manager
+        .start(&session.request, checked::<methods::Start>(params)?);
     let started = session
         .work(&format!("Starting {}", args.server), start)
         .await?
@@ -37,7 +39,10 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         limit: None,
         follow: args.follow.then_some(true),
     };
-    let log = session.manager.logs(&session.request, params).await?;
+    let log = session
+        .manager
+        .logs(&session.request, checked::<methods::Logs>(params)?)
+        .await?;
     if session.json {
         output::json(&log)?;
     } else {

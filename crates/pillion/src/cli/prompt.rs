@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use protocol::{CallId, McpPromptGet};
+use protocol::{CallId, McpPromptGet, methods};
 
 use super::arguments::{self, Word};
 use super::call::read_source;
@@ -10,7 +10,7 @@ use super::content;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::output;
-use super::session::{Common, Session};
+use super::session::{Common, Session, checked};
 
 /// Print a prompt with its arguments filled in
 #[derive(Debug, clap::Args)]
@@ -45,7 +45,9 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         work_done_token: session.token(),
         ..Default::default()
     };
-    let work = session.manager.prompt_get(&session.request, params);
+    let work = session
+        .manager
+        .prompt_get(&session.request, checked::<methods::PromptGet>(params)?);
     let result = session
         .work(&format!("{} {}", args.server, args.name), work)
         .await?;

@@ -1,12 +1,12 @@
 //! `pillion prompts`: what servers have ready to say.
 
-use protocol::{McpPromptsList, McpPromptsListResult, PromptItem};
+use protocol::{McpPromptsList, McpPromptsListResult, PromptItem, methods};
 
 use super::exit::Exit;
 use super::failure::Failure;
 use super::listing::{Page, WAIT_MS, description, named_server_failed, pages};
 use super::output::{self, Rows};
-use super::session::{Common, Session};
+use super::session::{Common, Session, checked};
 
 /// List the prompts of all servers, or of one
 #[derive(Debug, clap::Args)]
@@ -27,7 +27,10 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
             wait_ms: Some(WAIT_MS),
             ..Default::default()
         };
-        let page = session.manager.prompts_list(&session.request, params).await?;
+        let page = session
+            .manager
+            .prompts_list(&session.request, checked::<methods::PromptsList>(params)?)
+            .await?;
         Ok(Page {
             items: page.items,
             issues: page.issues,

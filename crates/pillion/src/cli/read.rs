@@ -1,12 +1,12 @@
 //! `pillion read`: the content of a resource, as it is.
 
-use protocol::{CallId, McpResourceRead};
+use protocol::{CallId, McpResourceRead, methods};
 
 use super::content;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::output;
-use super::session::{Common, Session};
+use super::session::{Common, Session, checked};
 
 /// Print a resource
 #[derive(Debug, clap::Args)]
@@ -28,7 +28,9 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         work_done_token: session.token(),
         ..Default::default()
     };
-    let work = session.manager.resource_read(&session.request, params);
+    let work = session
+        .manager
+        .resource_read(&session.request, checked::<methods::ResourceRead>(params)?);
     let result = session
         .work(&format!("{} {}", args.server, args.uri), work)
         .await?;

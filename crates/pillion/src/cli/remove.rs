@@ -1,11 +1,11 @@
 //! `pillion remove`: takes an entry out of its file.
 
-use protocol::McpRemove;
+use protocol::{McpRemove, methods};
 
 use super::exit::Exit;
 use super::failure::Failure;
 use super::output;
-use super::session::{Common, Session};
+use super::session::{Common, Session, checked};
 
 /// Remove a server
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,10 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         forget: args.forget.then_some(true),
         ..Default::default()
     };
-    let removed = session.manager.remove(&session.request, params).await?;
+    let removed = session
+        .manager
+        .remove(&session.request, checked::<methods::Remove>(params)?)
+        .await?;
     if session.json {
         output::json(&removed)?;
         return Ok(Exit::Done);

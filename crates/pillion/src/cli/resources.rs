@@ -1,12 +1,12 @@
 //! `pillion resources`: what can be read, and the templates of addresses.
 
-use protocol::{McpResourcesList, McpResourcesListResult, ResourceOrTemplate};
+use protocol::{McpResourcesList, McpResourcesListResult, ResourceOrTemplate, methods};
 
 use super::exit::Exit;
 use super::failure::Failure;
 use super::listing::{Page, WAIT_MS, named_server_failed, pages};
 use super::output::{self, Rows, size};
-use super::session::{Common, Session};
+use super::session::{Common, Session, checked};
 
 /// List the resources and resource templates of all servers, or of one
 #[derive(Debug, clap::Args)]
@@ -27,7 +27,10 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
             wait_ms: Some(WAIT_MS),
             ..Default::default()
         };
-        let page = session.manager.resources_list(&session.request, params).await?;
+        let page = session
+            .manager
+            .resources_list(&session.request, checked::<methods::ResourcesList>(params)?)
+            .await?;
         Ok(Page {
             items: page.items,
             issues: page.issues,

@@ -8,7 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manager::{Env, Manager, RequestContext};
-use protocol::{Dir, HostCapabilities, InitializationOptions, Issue, IssueKind, McpLog, Question, Token};
+use protocol::{
+    Dir, ErrorKind, HostCapabilities, InitializationOptions, Issue, IssueKind, McpLog, MethodSpec, Question,
+    Token,
+};
 use tokio::sync::{Mutex, mpsc};
 
 use super::ask;
@@ -176,6 +179,13 @@ impl Session {
             warn(self.terminal.on_stderr(), &message, hint.as_deref());
         }
     }
+}
+
+/// Parameters as a host may send them: the manager is reached through the same schema as over the wire.
+pub fn checked<M: MethodSpec>(params: M::Params) -> Result<M::Params, protocol::Error> {
+    let text = serde_json::to_string(&params)
+        .map_err(|error| protocol::Error::new(ErrorKind::InvalidParams, error.to_string()))?;
+    crate::serve::check::params::<M>(Some(&text))
 }
 
 /// Even a killed command line leaves no server behind.

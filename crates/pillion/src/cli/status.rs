@@ -1,11 +1,11 @@
 //! `pillion status`: what is configured; starts nothing.
 
-use protocol::{McpServerStatus, McpStatus, Status};
+use protocol::{McpServerStatus, McpStatus, Status, methods};
 
 use super::exit::Exit;
 use super::failure::{Failure, warn};
 use super::output::{self, Rows};
-use super::session::{Common, Session};
+use super::session::{Common, Session, checked};
 
 /// List the configured servers; starts nothing
 #[derive(Debug, clap::Args)]
@@ -22,7 +22,10 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         directory: session.directory.clone(),
         server: server.map(Into::into),
     };
-    let status = session.manager.status(&session.request, params).await?;
+    let status = session
+        .manager
+        .status(&session.request, checked::<methods::Status>(params)?)
+        .await?;
     if session.json {
         output::json(&status)?;
         return Ok(Exit::Done);

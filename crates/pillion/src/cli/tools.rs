@@ -1,6 +1,6 @@
 //! `pillion tools`: what can be called.
 
-use protocol::{McpToolsList, McpToolsListResult, ToolItem};
+use protocol::{McpToolsList, McpToolsListResult, ToolItem, methods};
 use serde_json::Value;
 
 use super::exit::Exit;
@@ -8,7 +8,7 @@ use super::failure::Failure;
 use super::listing::{Page, WAIT_MS, description, named_server_failed, pages};
 use super::output::{self, Rows};
 use super::parameters::parameters;
-use super::session::{Common, Session};
+use super::session::{Common, Session, checked};
 
 /// List the tools of all servers, or of one with their parameters
 #[derive(Debug, clap::Args)]
@@ -68,7 +68,10 @@ pub async fn list(session: &Session, server: Option<&str>) -> Result<McpToolsLis
             wait_ms: Some(WAIT_MS),
             ..Default::default()
         };
-        let page = session.manager.tools_list(&session.request, params).await?;
+        let page = session
+            .manager
+            .tools_list(&session.request, checked::<methods::ToolsList>(params)?)
+            .await?;
         Ok(Page {
             items: page.items,
             issues: page.issues,

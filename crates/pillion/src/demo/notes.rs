@@ -160,6 +160,11 @@ impl Call<'_> {
     }
 
     fn share(&self, note: &str) -> Option<Outcome> {
+        if !NOTES.iter().any(|(name, _)| *name == note) {
+            let mut failed = text(&format!("No note is called `{note}`"));
+            failed["isError"] = json!(true);
+            return Some(Ok(failed));
+        }
         let id = format!("ask-{}", self.server.next_id.fetch_add(1, Ordering::Relaxed) + 1);
         lock(&self.server.questions).insert(json!(id).to_string(), self.words.clone());
         send(&json!({

@@ -4,15 +4,19 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use protocol::{Dir, HostCapabilities, InitializationOptions, StartPolicy};
+use protocol::{Dialect, Dir, HostCapabilities, InitializationOptions, ResourceTools, StartPolicy};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::calls::Calls;
 use crate::catalog::names::Naming;
 use crate::changes::Changes;
+use crate::consent::audit;
+use crate::consent::policy::{Candidate, Policy};
 use crate::env::Env;
 use crate::limits;
+use crate::model::pins::Pins;
+use crate::model::spill::Spills;
 use crate::question::queue::Questions;
 use crate::sampling::Samples;
 use crate::server::eras::EraCache;
@@ -26,6 +30,10 @@ pub(crate) struct Settings {
     pub naming: Naming,
     pub message_bytes: usize,
     pub eager: bool,
+    /// Characters of one model result.
+    pub result_chars: usize,
+    pub resource_tools: ResourceTools,
+    pub dialect: Dialect,
 }
 
 impl Settings {
@@ -38,6 +46,11 @@ impl Settings {
                 .max_message_bytes
                 .map_or(limits::MESSAGE_BYTES, |bytes| bytes as usize),
             eager: options.start == Some(StartPolicy::Eager),
+            result_chars: options
+                .max_result_chars
+                .map_or(limits::RESULT_CHARS, |chars| chars as usize),
+            resource_tools: options.resource_tools.unwrap_or(ResourceTools::Pillion),
+            dialect: options.dialect.unwrap_or(Dialect::None),
         }
     }
 }
@@ -51,14 +64,18 @@ pub(crate) struct Core {
     pub calls: Calls,
     pub changes: Changes,
     pub eras: EraCache,
+    pub pins: Pins,
+    pub spills: Spills,
     /// Servers that start at this moment; fair, so who is asked for first starts first.
     pub starts: Semaphore,
     /// Cancelled when the connection to the host is over.
     pub closing: CancellationToken,
     settings: OnceLock<Settings>,
     client: OnceLock<reqwest::Client>,
+    authorizer: OnceLock<auth::Authorizer>,
     directories: Mutex<Vec<Directory>>,
     sequence: Mutex<HashMap<String, u64>>,
+    policy: Mutex<Policy>,
 }
 
 /// An open directory: its real path, and the spelling that the host used first.
@@ -76,12 +93,16 @@ impl Core {
             calls: Calls::default(),
             changes: Changes::default(),
             eras,
+            pins: Pins::new(env.data_dir().join("pins")),
+            spills: Spills::new(env.data_dir().join("results")),
             starts: Semaphore::new(limits::SIMULTANEOUS_STARTS),
             closing: CancellationToken::new(),
             settings: OnceLock::new(),
             client: OnceLock::new(),
+            authorizer: OnceLock::new(),
             directories: Mutex::default(),
             sequence: Mutex::default(),
+            policy: Mutex::default(),
             env,
             sink,
         })
@@ -101,6 +122,15 @@ impl Core {
     pub fn client(&self) -> &reqwest::Client {
         self.client
             .get_or_init(|| mcp::client(&mcp::ClientOptions::default()))
+    }
+
+    /// The logins of the data folder, looked at on first use.
+    pub fn authorizer(&self) -> &auth::Authorizer {
+        self.authorizer.get_or_init(|| {
+            let path = self.env.data_dir().join("mcp-auth.json");
+            let factory = || mcp::client_builder(&mcp::ClientOptions::default());
+            auth::Authorizer::new(path, Arc::new(factory), self.env.proxy_hosts())
+        })
     }
 
     fn directories(&self) -> MutexGuard<'_, Vec<Directory>> {
@@ -139,6 +169,63 @@ impl Core {
             .iter()
             .map(|open| open.spelling.clone())
             .collect()
+    }
+
+    /// The open directories by real path, with the host's spelling.
+    pub fn real_directories(&self) -> Vec<(PathBuf, Dir)> {
+        self.directories()
+            .iter()
+            .map(|open| (open.real.clone(), open.spelling.clone()))
+            .collect()
+    }
+
+    /// The real path of an open directory.
+    pub fn root(&self, directory: &Dir) -> PathBuf {
+        let directories = self.directories();
+        let open = directories.iter().find(|open| open.spelling == *directory);
+        open.map_or_else(|| real_path(directory), |open| open.real.clone())
+    }
+
+    /// Writes down what a person may want to look up, where that is wanted.
+    pub fn audit(&self, event: &audit::Event<'_>) {
+        audit::write(self.env.data_dir(), event);
+    }
+
+    fn policy(&self) -> MutexGuard<'_, Policy> {
+        self.policy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn set_policy(&self, policy: Policy) {
+        *self.policy() = policy;
+    }
+
+    pub fn policy_outdated(&self) -> bool {
+        self.policy().outdated()
+    }
+
+    /// Why the administrator does not allow what is about to start, references filled in.
+    pub fn forbidden(&self, name: &str, target: &mcp::Target) -> Option<String> {
+        let (command, args, url) = match target {
+            mcp::Target::Stdio(target) => {
+                let args: Vec<String> = target
+                    .args
+                    .iter()
+                    .map(|argument| argument.to_string_lossy().into_owned())
+                    .collect();
+                (
+                    Some(target.command.to_string_lossy().into_owned()),
+                    args.join(" "),
+                    None,
+                )
+            }
+            mcp::Target::Http(target) => (None, String::new(), Some(target.url.to_string())),
+        };
+        self.policy().forbids_candidate(Candidate {
+            name,
+            command: command.as_deref(),
+            args: &args,
+            url: url.as_deref(),
+        })
     }
 
     /// The first open directory, else the home folder.

@@ -6,12 +6,15 @@
 mod calls;
 mod catalog;
 mod changes;
+mod compose;
 mod config;
+mod consent;
 mod core;
 mod env;
 mod error;
 pub mod limits;
 mod manager;
+mod model;
 mod progress;
 mod question;
 mod sampling;

@@ -97,5 +97,57 @@ pub const SAMPLE_WAIT: Duration = Duration::from_secs(600);
 pub const DIRECTORIES: usize = 64;
 /// What the login shell may take to say its `PATH`.
 pub const LOGIN_SHELL: Duration = Duration::from_secs(3);
+/// How soon a person must begin a login for a call that waits for it; hosts are told at once that one is needed.
+pub const LOGIN_GRACE: Duration = Duration::from_secs(2);
 /// How long a lock of a file is waited for.
 pub const LOCK_WAIT: Duration = Duration::from_secs(5);
+
+/// How long a request may wait for a decision.
+pub const REQUEST_LIFE_MS: u64 = 24 * 60 * 60 * 1000;
+/// Clocks of one machine may be this far apart from one moment to the next, without anybody having set them.
+pub const CLOCK_SLACK_MS: u64 = 5 * 60 * 1000;
+/// Requests that wait at a time, for all sidecars of one data folder.
+pub const REQUESTS: usize = 10;
+/// Bytes of a request; a review is shown whole, and more than this nobody reads.
+pub const REQUEST_BYTES: usize = 64 << 10;
+/// Packages of one folder.
+pub const PACKAGES: usize = 100;
+/// How long the files are taken for unchanged after a look at their stamps, where requests come one after the other.
+pub const STAMP_LIFE: Duration = Duration::from_millis(200);
+/// Events of the file system are gathered for this long: editors write a file in several steps.
+pub const WATCH_DEBOUNCE: Duration = Duration::from_millis(100);
+/// Without events the stamps are looked at this often.
+pub const WATCH_PAUSE: Duration = Duration::from_secs(5);
+/// Records of one `mcp.status`.
+pub const SHOWN_SERVERS: usize = 1000;
+/// Files of one `mcp.status`.
+pub const SHOWN_FILES: usize = 200;
+
+/// Tools of one `mcp.model.tools`.
+pub const MODEL_TOOLS: usize = 10_000;
+/// Blocks of one result for the model.
+pub const MODEL_BLOCKS: usize = 1_000;
+/// Lines of a list of resources for the model; more would fill its context with names.
+pub const MODEL_LINES: usize = 200;
+/// Characters of one result for the model, when the host does not say.
+pub const RESULT_CHARS: usize = 100_000;
+/// Characters of a preview of what was too large.
+pub const PREVIEW_CHARS: usize = 2_000;
+/// Characters of the sentence behind a preview.
+pub const PREVIEW_NOTE_CHARS: usize = 300;
+/// Bytes of all results kept for the model at a time.
+pub const SPILLED_BYTES: u64 = 64 << 20;
+/// Changes of one schema that are told one by one.
+pub const CHANGES_PER_TOOL: usize = 20;
+/// Hits of a search for tools, when the host does not say.
+pub const SEARCH_HITS: usize = 10;
+/// Hits of a search by the model itself, when it does not say.
+pub const MODEL_HITS: usize = 5;
+/// Bytes of the accepted definitions of one server.
+pub const PINS_BYTES: u64 = 16 << 20;
+/// Bytes of the list of tools kept of one server.
+pub const MANIFEST_BYTES: u64 = 16 << 20;
+/// Resources that one text may mention.
+pub const MENTIONS: usize = 16;
+/// Characters of all resources that one text mentions.
+pub const MENTIONED_CHARS: usize = 128_000;

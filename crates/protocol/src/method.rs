@@ -44,10 +44,10 @@ macro_rules! for_each_method {
             { "mcp.stop", Stop, stop, McpStop, McpStopResult, Local, direct, available, [], "Stops a server; its running calls end with `call_cancelled`." }
             { "mcp.restart", Restart, restart, McpRestart, McpRestartResult, Local, direct, available, [], "Stops a server and starts it again." }
             { "mcp.logs", Logs, logs, McpLogs, McpLogsResult, Local, direct, available, [], "The last lines of a server's log; `follow` turns `mcp.log` on or off." }
-            { "mcp.debug", Debug, debug, McpDebug, DebugReport, Full, direct, absent, [], "What a server and its authorization server say about logging in." }
+            { "mcp.debug", Debug, debug, McpDebug, DebugReport, Full, direct, available, [], "What a server and its authorization server say about logging in." }
             { "mcp.doctor", Doctor, doctor, McpDoctor, McpDoctorResult, Local, direct, absent, [], "Looks for what could keep servers from working." }
             { "mcp.add", Add, add, McpAdd, Written, Full, gated, available, [NameTaken, ConfigBroken, TooManyPending, WriteFailed], "Writes a new entry." }
-            { "mcp.edit", Edit, edit, McpEdit, Written, Full, gated, absent, [NameTaken, ConfigBroken, TooManyPending, WriteFailed, ReadOnly, StaleRevision], "Changes members of an entry." }
+            { "mcp.edit", Edit, edit, McpEdit, Written, Full, gated, available, [NameTaken, ConfigBroken, TooManyPending, WriteFailed, ReadOnly, StaleRevision], "Changes members of an entry." }
             { "mcp.remove", Remove, remove, McpRemove, McpRemoveResult, Full, gated, available, [ConfigBroken, TooManyPending, WriteFailed, ReadOnly], "Removes an entry; a lower layer's entry of the same name may then show." }
             { "mcp.enable", Enable, enable, McpEnable, Written, Full, gated, available, [ConfigBroken, TooManyPending, WriteFailed], "Switches an entry on or off; outside the user layer the switch is personal." }
             { "mcp.config", Config, config, McpConfig, McpConfigResult, ReadOnly, direct, available, [], "The entries as they stand in their files, secrets masked." }
@@ -57,18 +57,18 @@ macro_rules! for_each_method {
             { "mcp.import", Import, import, McpImport, Imported, Local, direct, absent, [ConfigBroken, WriteFailed, NotFound], "Writes the entries of another program's configuration." }
             { "mcp.import.detect", ImportDetect, import_detect, McpImportDetect, McpImportDetectResult, Local, direct, absent, [], "Finds configurations of other programs." }
             { "mcp.export", Export, export, McpExport, McpExportResult, Local, direct, absent, [], "Entries as a text for other programs." }
-            { "mcp.pending", Pending, pending, McpPending, McpPendingResult, Local, direct, absent, [], "The requests that wait for a decision." }
-            { "mcp.decide", Decide, decide, McpDecide, McpDecideResult, Local, direct, absent, [StaleReview], "Approves or rejects a request that was shown." }
-            { "mcp.trust", Trust, trust, McpTrust, McpTrustResult, Local, direct, absent, [StaleReview], "Shows, grants or revokes trust in a directory's own entries." }
+            { "mcp.pending", Pending, pending, McpPending, McpPendingResult, Local, direct, available, [], "The requests that wait for a decision." }
+            { "mcp.decide", Decide, decide, McpDecide, McpDecideResult, Local, direct, available, [StaleReview], "Approves or rejects a request that was shown." }
+            { "mcp.trust", Trust, trust, McpTrust, McpTrustResult, Local, direct, available, [StaleReview], "Shows, grants or revokes trust in a directory's own entries." }
             { "mcp.grants", Grants, grants, McpGrants, McpGrantsResult, Local, direct, absent, [], "Remembered approvals of tools; takes some back." }
             { "mcp.gallery", Gallery, gallery, McpGallery, McpGalleryResult, Full, direct, absent, [], "The bundled list of servers. No IO." }
             { "mcp.search", Search, search, McpSearch, McpSearchResult, Local, direct, absent, [StaleCursor, Unreachable], "Searches the official registry or GitHub; a rate limit is a notice." }
-            { "mcp.auth", Auth, auth, McpAuth, AuthAck, Full, direct, absent, [RegistrationNeeded, RedirectBusy, AuthFailed, StateMismatch], "Begins, cancels, completes or forgets a login." }
-            { "mcp.auth.list", AuthList, auth_list, McpAuthList, McpAuthListResult, Local, direct, absent, [], "The logins that are stored; no token is shown." }
+            { "mcp.auth", Auth, auth, McpAuth, AuthAck, Full, direct, available, [RegistrationNeeded, RedirectBusy, AuthFailed, StateMismatch], "Begins, cancels, completes or forgets a login." }
+            { "mcp.auth.list", AuthList, auth_list, McpAuthList, McpAuthListResult, Local, direct, available, [], "The logins that are stored; no token is shown." }
             { "mcp.catalog", Catalog, catalog, McpCatalog, McpCatalogResult, Full, direct, available, [StaleCursor], "Everything that servers offer; may start them." }
             { "mcp.tools.list", ToolsList, tools_list, McpToolsList, McpToolsListResult, Full, direct, available, [StaleCursor], "The tools that servers offer; may start them." }
-            { "mcp.tools.search", ToolsSearch, tools_search, McpToolsSearch, McpToolsSearchResult, Local, direct, absent, [], "Finds tools by words, also of servers that do not run." }
-            { "mcp.tools.review", ToolsReview, tools_review, McpToolsReview, McpToolsReviewResult, Local, direct, absent, [], "Definitions of tools that differ from what was accepted; starts nothing." }
+            { "mcp.tools.search", ToolsSearch, tools_search, McpToolsSearch, McpToolsSearchResult, Local, direct, available, [], "Finds tools by words, also of servers that do not run." }
+            { "mcp.tools.review", ToolsReview, tools_review, McpToolsReview, McpToolsReviewResult, Local, direct, available, [], "Definitions of tools that differ from what was accepted; starts nothing." }
             { "mcp.tool.call", ToolCall, tool_call, McpToolCall, McpToolCallResult, Local, direct, available, [InUse, Denied, NotFound, StartFailed, CommandNotFound, Exited, ConnectFailed, UnsupportedProtocol, ProtocolError, TimedOut, TooLarge, CallCancelled, McpError, NeedsAuth, AuthFailed, UnsetVariable], "A person's call of a tool: no approval, but `tools.allow` and `tools.deny` hold." }
             { "mcp.call.cancel", CallCancel, call_cancel, McpCallCancel, McpCallCancelResult, Local, direct, available, [], "Ends a call by the host's own name for it." }
             { "mcp.resources.list", ResourcesList, resources_list, McpResourcesList, McpResourcesListResult, Full, direct, available, [StaleCursor], "The resources and templates that servers offer; may start them." }
@@ -78,10 +78,10 @@ macro_rules! for_each_method {
             { "mcp.prompts.list", PromptsList, prompts_list, McpPromptsList, McpPromptsListResult, Full, direct, available, [StaleCursor], "The prompts that servers offer; may start them." }
             { "mcp.prompt.get", PromptGet, prompt_get, McpPromptGet, McpPromptGetResult, Full, direct, available, [InUse, ArgumentMissing, NotFound, StartFailed, CommandNotFound, Exited, ConnectFailed, UnsupportedProtocol, ProtocolError, TimedOut, TooLarge, CallCancelled, McpError, NeedsAuth, AuthFailed, UnsetVariable], "Gets a prompt with its arguments filled in." }
             { "mcp.complete", Complete, complete, McpComplete, McpCompleteResult, Full, direct, available, [NotFound, StartFailed, CommandNotFound, Exited, ConnectFailed, UnsupportedProtocol, ProtocolError, TimedOut, McpError, NeedsAuth, AuthFailed, UnsetVariable], "What could stand in an argument of a prompt or a variable of a template." }
-            { "mcp.mentions.list", MentionsList, mentions_list, McpMentionsList, McpMentionsListResult, ReadOnly, direct, absent, [], "Resources and prompts to mention in a text; without discovery for read-only peers." }
-            { "mcp.prompt.expand", PromptExpand, prompt_expand, McpPromptExpand, McpPromptExpandResult, ReadOnly, direct, absent, [InUse, MentionUnresolved, ArgumentMissing, TooLarge], "Replaces mentions in a text by what they name; without discovery for read-only peers." }
-            { "mcp.model.tools", ModelTools, model_tools, McpModelTools, McpModelToolsResult, Local, direct, absent, [], "The tools to offer to the model." }
-            { "mcp.model.call", ModelCall, model_call, McpModelCall, ModelResult, Local, direct, absent, [InUse], "A model's call of a tool; everything a model can use is a result." }
+            { "mcp.mentions.list", MentionsList, mentions_list, McpMentionsList, McpMentionsListResult, ReadOnly, direct, available, [], "Resources and prompts to mention in a text; without discovery for read-only peers." }
+            { "mcp.prompt.expand", PromptExpand, prompt_expand, McpPromptExpand, McpPromptExpandResult, ReadOnly, direct, available, [InUse, MentionUnresolved, ArgumentMissing, TooLarge], "Replaces mentions in a text by what they name; without discovery for read-only peers." }
+            { "mcp.model.tools", ModelTools, model_tools, McpModelTools, McpModelToolsResult, Local, direct, available, [], "The tools to offer to the model." }
+            { "mcp.model.call", ModelCall, model_call, McpModelCall, ModelResult, Local, direct, available, [InUse], "A model's call of a tool; everything a model can use is a result." }
             { "mcp.questions", Questions, questions, McpQuestions, McpQuestionsResult, Local, direct, available, [], "The questions that are open." }
             { "mcp.answer", Answer, answer, Answer, Answered, Local, direct, available, [QuestionClosed], "Answers a question." }
             { "mcp.sample.answer", SampleAnswer, sample_answer, McpSampleAnswer, McpSampleAnswerResult, Local, direct, available, [QuestionClosed], "Answers `mcp.sample`." }

@@ -33,6 +33,7 @@ pub(crate) struct Tool {
     pub headers: Option<Arc<ToolHeaders>>,
     output_schema: Option<Box<RawValue>>,
     validator: OnceLock<Option<jsonschema::Validator>>,
+    schema_fault: OnceLock<Option<String>>,
     /// It can only be called as a task (`execution.taskSupport` of revision 2025-11-25).
     pub only_as_task: bool,
 }
@@ -46,6 +47,13 @@ impl Tool {
                 jsonschema::validator_for(&schema).ok()
             })
             .as_ref()
+    }
+
+    /// Why no model's service would take the schema of the arguments. Judged once.
+    pub fn schema_fault(&self, schema: &str) -> Option<String> {
+        self.schema_fault
+            .get_or_init(|| crate::model::offer::schema_fault(schema))
+            .clone()
     }
 }
 
@@ -210,6 +218,7 @@ impl Reader<'_> {
                 .filter(|schema| schema.get() != "null")
                 .map(ToOwned::to_owned),
             validator: OnceLock::new(),
+            schema_fault: OnceLock::new(),
             only_as_task: seen.execution["taskSupport"] == "required",
         };
         Ok((

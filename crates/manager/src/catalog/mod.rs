@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use mcp::{CallError, CallOptions, Connection, Era, ListKind, ListLimits, Transport};
 use protocol::{Category, ChangeReason, ErrorKind, Issue, ServerName};
 
-use crate::error::call_error;
 use crate::limits;
+use crate::model::{guard, manifest};
 use crate::server::Server;
 use items::{List, Reader};
 
@@ -36,6 +36,8 @@ pub(crate) const CATEGORIES: [Category; 4] = [
 pub(crate) struct Catalog {
     server: ServerName,
     slots: [Slot; 4],
+    /// The tools as they were kept on the disk, once somebody asked for them.
+    kept: Mutex<Option<Arc<List>>>,
     /// Counts the changes a host could see.
     changes: AtomicU64,
 }
@@ -98,6 +100,7 @@ impl Catalog {
         Catalog {
             server,
             slots: Default::default(),
+            kept: Mutex::default(),
             changes: AtomicU64::new(0),
         }
     }
@@ -109,6 +112,7 @@ impl Catalog {
 
     /// Drops every list; the next use reads it again.
     pub fn forget_items(&self) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
         for slot in &self.slots {
             let mut known = slot.known();
             known.list = None;
@@ -173,6 +177,20 @@ impl Catalog {
         }
     }
 
+    /// The tools as they were seen last: by this connection, or before by any process. `None`: never.
+    pub async fn seen_tools(&self, server: &Arc<Server>) -> Option<Arc<List>> {
+        if let Some(list) = self.known(Category::Tools) {
+            return Some(list);
+        }
+        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(list) = kept().clone() {
+            return Some(list);
+        }
+        let list = Arc::new(manifest::load(server).await?);
+        *kept() = Some(Arc::clone(&list));
+        Some(list)
+    }
+
     /// One list, read now if it is not known. What went wrong is in its issues.
     pub async fn list(&self, server: &Arc<Server>, connection: &Connection, category: Category) -> Arc<List> {
         let slot = &self.slots[index(category)];
@@ -195,6 +213,7 @@ impl Catalog {
         let news = {
             let mut known = slot.known();
             if keep && known.generation == generation {
+                self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
                 known.list = Some(Arc::clone(&list));
                 known.stale_at = stale_at;
             }
@@ -224,8 +243,12 @@ impl Catalog {
 
     async fn read(&self, server: &Arc<Server>, connection: &Connection, category: Category) -> Reading {
         if !is_advertised(connection, category) {
+            let mut list = List::default();
+            if category == Category::Tools {
+                guard::compare(server, connection.info().instructions.clone(), &mut list).await;
+            }
             return Reading {
-                list: List::default(),
+                list,
                 keep: true,
                 stale_at: None,
             };
@@ -248,15 +271,23 @@ impl Catalog {
             )
             .await
         {
-            Ok(listed) => Reading {
-                stale_at: stale_at(connection, category, listed.ttl_ms),
-                list: reader.list(category, listed.items, listed.issues),
-                keep: true,
-            },
+            Ok(listed) => {
+                let stale_at = stale_at(connection, category, listed.ttl_ms);
+                let mut list = reader.list(category, listed.items, listed.issues);
+                if category == Category::Tools {
+                    guard::compare(server, connection.info().instructions.clone(), &mut list).await;
+                    manifest::keep(server, &list);
+                }
+                Reading {
+                    stale_at,
+                    list,
+                    keep: true,
+                }
+            }
             Err(error) => {
                 // A refusal will not change by asking again; a lost connection or a time-out may.
                 let keep = matches!(error, CallError::Rpc { .. });
-                let error = call_error(error, &self.server);
+                let error = server.call_error(error);
                 let mut issue = Issue::new(
                     error.kind.clone(),
                     format!("the {} could not be listed: {}", shown(category), error.message),
@@ -327,6 +358,11 @@ fn digest(list: &List) -> String {
     use protocol::CatalogItem;
     let mut text = String::new();
     for item in &list.items {
+        if let CatalogItem::Tool(tool) = &item.shown
+            && let Some(hidden) = &tool.hidden
+        {
+            text.push_str(hidden.as_str());
+        }
         text.push_str(match &item.shown {
             CatalogItem::Tool(item) => item.raw.get(),
             CatalogItem::Resource(item) => item.raw.get(),

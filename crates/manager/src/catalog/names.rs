@@ -4,6 +4,7 @@ use protocol::ToolNames;
 use sha2::{Digest, Sha256};
 
 use crate::config::file::hex;
+use crate::model::builtin::Builtin;
 
 const TEMPLATE: &str = "mcp__{server}__{tool}";
 const LENGTH: usize = 64;
@@ -38,7 +39,10 @@ impl Naming {
             .chars()
             .map(|character| if is_legal(character) { character } else { '_' })
             .collect();
-        let is_clear = legal == plain && legal.len() <= self.length && !self.is_ambiguous(server, tool);
+        let is_clear = legal == plain
+            && legal.len() <= self.length
+            && !self.is_ambiguous(server, tool)
+            && Builtin::from_name(&legal).is_none();
         if is_clear {
             return legal;
         }
@@ -104,6 +108,20 @@ mod tests {
         assert_eq!(naming.exposed("docs", "read"), "mcp__docs__read");
         assert_eq!(naming.prefix("docs"), "mcp__docs__");
         assert_eq!(naming.exposed("srv", "notion_search"), "mcp__srv__notion_search");
+    }
+
+    #[test]
+    fn built_in_names_are_taken() {
+        let naming = Naming::new(Some(&ToolNames {
+            template: Some("{tool}".to_owned()),
+            max_length: None,
+        }));
+        assert_eq!(naming.exposed("docs", "read"), "read");
+        assert!(
+            naming
+                .exposed("docs", "mcp_resource_read")
+                .starts_with("mcp_resource_read_")
+        );
     }
 
     #[test]

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Manager, near};
 use crate::calls::{Call, CallGuard, NewCall};
 use crate::catalog::items::{self, Item, List, Tool};
-use crate::error::call_error;
+use crate::consent::audit;
 use crate::limits;
 use crate::progress::Work;
 use crate::server::Server;
@@ -251,7 +251,7 @@ impl Manager {
             Err(mcp::CallError::Cancelled) => {
                 return Err(Error::new(ErrorKind::Cancelled, "cancelled by the host"));
             }
-            other => other.map_err(|error| call_error(error, &server.name))?,
+            other => other.map_err(|error| server.call_error(error))?,
         };
         let result: Value = serde_json::from_str(result.get()).unwrap_or_default();
         let completion = &result["completion"];
@@ -329,7 +329,7 @@ impl Manager {
             if let Ok(mut uris) = server.subscriptions.lock() {
                 *uris = before;
             }
-            return Err(call_error(error, &server.name));
+            return Err(server.call_error(error));
         }
         Ok(())
     }
@@ -363,6 +363,17 @@ impl Manager {
         };
         drop(work);
         drop(guard);
+        if let Some(tool) = wish.tool {
+            self.core.audit(&audit::Event::Call {
+                directory: &directory,
+                server: &server.name,
+                tool,
+                by: request.tier,
+                outcome: outcome
+                    .as_ref()
+                    .map_or_else(|error| error.kind.as_str(), |_| "ok"),
+            });
+        }
         match outcome {
             Ok((result, mut issues)) => {
                 issues.extend(call.take_issues());
@@ -432,7 +443,7 @@ impl Manager {
                 .request(sent.method, sent.params.clone(), options)
                 .await;
         }
-        let result = outcome.map_err(|error| call_error(error, &server.name))?;
+        let result = outcome.map_err(|error| server.call_error(error))?;
         let mut issues = Vec::new();
         if has_schema && let Some(tool) = sent.tool() {
             issues.extend(check_structure(
@@ -503,7 +514,7 @@ async fn find_tool(
     }
     let Some(index) = found else {
         if list.items.is_empty() {
-            check_lists(server, name)?;
+            check_lists(server, name).await?;
             return Ok((name.to_owned(), None));
         }
         let names = tools_of(&list).map(|(_, tool)| tool.name.clone()).collect();
@@ -519,8 +530,10 @@ async fn find_tool(
     let (_, tool) = tools_of(&list)
         .find(|(at, _)| *at == index)
         .ok_or_else(|| Error::new(ErrorKind::Internal, "the list changed"))?;
-    if tool.hidden == Some(HiddenReason::Denied) {
-        return Err(denied(server, &tool.name));
+    match tool.hidden {
+        Some(HiddenReason::Denied) => return Err(denied(server, &tool.name)),
+        Some(HiddenReason::Held) => return Err(held(server, &tool.name)),
+        _ => {}
     }
     let name = tool.name.clone();
     Ok((name, Some((list, index))))
@@ -533,8 +546,13 @@ fn find(list: &List, name: &str) -> Option<usize> {
         .map(|(index, _)| index)
 }
 
-/// The allow and deny lists, for a tool that the server does not list.
-fn check_lists(server: &Server, name: &str) -> Result<(), Error> {
+/// The allow and deny lists and what is held, for a tool that the server does not list.
+async fn check_lists(server: &Arc<Server>, name: &str) -> Result<(), Error> {
+    let known = Arc::clone(server);
+    let book = tokio::task::spawn_blocking(move || known.core.pins.book(&known.digest)).await;
+    if book.is_ok_and(|book| book.holds(name)) {
+        return Err(held(server, name));
+    }
     let entry = server.entry();
     let Some(lists) = &entry.tools else { return Ok(()) };
     let fits = |patterns: &Vec<String>| patterns.iter().any(|pattern| items::matches(pattern, name));
@@ -542,6 +560,16 @@ fn check_lists(server: &Server, name: &str) -> Result<(), Error> {
         return Err(denied(server, name));
     }
     Ok(())
+}
+
+fn held(server: &Server, tool: &str) -> Error {
+    Error::new(
+        ErrorKind::Denied,
+        format!("the definition of the tool `{tool}` changed and waits for a person's decision"),
+    )
+    .by("held")
+    .hint("`mcp.tools.review` shows the change, `mcp.decide` with subject `tools` accepts it")
+    .server(server.name.clone())
 }
 
 fn denied(server: &Server, tool: &str) -> Error {

@@ -10,7 +10,7 @@ use protocol::{
 };
 use tokio::time::Instant;
 
-use super::{Manager, check_directory};
+use super::Manager;
 use crate::catalog::items::List;
 use crate::catalog::page::{self, Page};
 use crate::limits;
@@ -170,9 +170,9 @@ impl Manager {
 
     /// The servers of a directory that may be used.
     pub(super) fn enabled_servers(&self, directory: &Dir) -> Result<Vec<Arc<Server>>, Error> {
-        self.open(check_directory(directory)?);
+        let root = self.root(directory)?;
         self.layers.freshen(&self.core);
-        let servers = self.layers.effective().into_iter();
+        let servers = self.layers.effective(&root).into_iter();
         Ok(servers.filter(|server| server.is_enabled()).collect())
     }
 
@@ -180,13 +180,8 @@ impl Manager {
         let servers = match &wish.server {
             Some(name) => {
                 let server = self.server(&wish.directory, name)?;
-                if !server.is_enabled() {
-                    return Err(
-                        Error::new(ErrorKind::TargetMismatch, format!("`{name}` is disabled"))
-                            .reason("disabled")
-                            .hint("enable it with `mcp.enable`")
-                            .server(name.clone()),
-                    );
+                if let Some(refusal) = server.refusal() {
+                    return Err(refusal);
                 }
                 vec![server]
             }
@@ -374,7 +369,7 @@ fn catalog_server(server: &Server) -> CatalogServer {
             state => state,
         },
         protocol: info.map(|info| info.protocol_version.clone()),
-        instructions: info.and_then(|info| info.instructions.clone()),
+        instructions: server.instructions(),
         info: info.and_then(|info| info.server_info.clone()).map(Raw),
         capabilities: info.map(|info| Raw::from(&info.capabilities)),
     }

@@ -1,10 +1,18 @@
 //! The handle on everything, and the life of the connection to one host.
 
+mod authorizing;
+mod builtins;
 mod calling;
+mod composing;
 mod configuring;
+mod consenting;
+mod gating;
 mod listing;
+mod modelling;
+mod noticing;
 mod watching;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use protocol::{
@@ -32,6 +40,15 @@ impl Manager {
     pub fn new(env: Env, sink: Arc<dyn HostSink>) -> Manager {
         let core = Core::new(env, sink);
         let layers = Arc::new(Layers::new(&core));
+        let (weak_core, weak_layers) = (Arc::downgrade(&core), Arc::downgrade(&layers));
+        core.changes.set_lookup(Box::new(move |directory, name| {
+            let root = weak_core.upgrade()?.root(directory);
+            let layers = weak_layers.upgrade()?;
+            match layers.find(&root, name) {
+                Some(server) => Some((server, true)),
+                None => layers.shown(&root, name).map(|server| (server, true)),
+            }
+        }));
         Manager { core, layers }
     }
 
@@ -44,6 +61,7 @@ impl Manager {
         self.layers.set_host(options.layers.unwrap_or_default());
         self.layers.reload(&self.core);
         self.start_eagerly();
+        self.notice_changes();
         let data_dir = self.core.env.data_dir();
         let path = |name: &str| Dir::from(data_dir.join(name).display().to_string());
         ServerCapabilitiesMcp {
@@ -71,7 +89,16 @@ impl Manager {
     /// Starts what does not wait for its first use. All at once: the number that starts together is bounded elsewhere.
     fn start_eagerly(&self) {
         let eager = self.core.settings().eager;
-        for server in self.layers.effective() {
+        let mut servers: Vec<Arc<Server>> = Vec::new();
+        for (root, _) in self.core.real_directories() {
+            servers.extend(self.layers.effective(&root));
+        }
+        if servers.is_empty() {
+            servers = self.layers.effective(self.core.env.home());
+        }
+        servers.sort_by_key(Arc::as_ptr);
+        servers.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        for server in servers {
             let autostart = server.entry().autostart;
             if server.is_enabled() && (autostart == Some(true) || (eager && autostart != Some(false))) {
                 // A failure shows in the status.
@@ -88,6 +115,7 @@ impl Manager {
         for directory in &added {
             self.core.open(directory);
         }
+        self.layers.freshen(&self.core);
         self.tell_roots();
     }
 
@@ -95,9 +123,16 @@ impl Manager {
     fn open(&self, directory: &Dir) -> Dir {
         let (spelling, is_new) = self.core.open(directory);
         if is_new {
+            self.layers.freshen(&self.core);
             self.tell_roots();
         }
         spelling
+    }
+
+    /// Opens a directory; answers with its real path.
+    fn root(&self, directory: &Dir) -> Result<PathBuf, Error> {
+        let spelling = self.open(check_directory(directory)?);
+        Ok(self.core.root(&spelling))
     }
 
     /// The open directories are the roots that servers may ask for.
@@ -129,23 +164,27 @@ impl Manager {
         if tokio::time::timeout(limits::SHUTDOWN, all).await.is_err() {
             tracing::warn!("not every server ended in time");
         }
+        self.core.spills.end();
     }
 
     /// The server of a name, as seen from a directory.
     fn server(&self, directory: &Dir, name: &str) -> Result<Arc<Server>, Error> {
-        self.open(check_directory(directory)?);
-        if let Some(server) = self.layers.find(name) {
+        let root = self.root(directory)?;
+        self.layers.freshen_soon(&self.core);
+        if let Some(server) = self.layers.find(&root, name) {
             return Ok(server);
         }
         // It may have been written a moment ago, by an editor or another process.
         self.layers.freshen(&self.core);
-        self.layers.find(name).ok_or_else(|| self.unknown(name))
+        self.layers
+            .find(&root, name)
+            .ok_or_else(|| self.unknown(&root, name))
     }
 
-    fn unknown(&self, name: &str) -> Error {
+    fn unknown(&self, root: &std::path::Path, name: &str) -> Error {
         let names: Vec<String> = self
             .layers
-            .effective()
+            .effective(root)
             .iter()
             .map(|server| server.name.to_string())
             .collect();
@@ -156,18 +195,15 @@ impl Manager {
             .server(name)
     }
 
-    /// The server of a name in a layer, for changes to its entry.
+    /// The server of a name in a layer, for changes to its entry. A person may change what is not trusted.
     fn server_in(&self, directory: &Dir, name: &str, layer: Option<Layer>) -> Result<Arc<Server>, Error> {
-        match layer {
-            None => self.server(directory, name),
-            Some(layer) => {
-                self.open(check_directory(directory)?);
-                self.layers.freshen(&self.core);
-                self.layers
-                    .in_layer(name, layer)
-                    .ok_or_else(|| self.unknown(name))
-            }
-        }
+        let root = self.root(directory)?;
+        self.layers.freshen(&self.core);
+        let server = match layer {
+            None => self.layers.shown(&root, name),
+            Some(layer) => self.layers.in_layer(&root, name, layer),
+        };
+        server.ok_or_else(|| self.unknown(&root, name))
     }
 }
 

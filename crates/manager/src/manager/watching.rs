@@ -6,11 +6,12 @@ use protocol::{
     Answer, Answered, ClosedReason, ConfigFile, Dir, Error, ErrorKind, FileFault, Layer, McpLogs,
     McpLogsResult, McpQuestions, McpQuestionsResult, McpRestart, McpRestartResult, McpSampleAnswer,
     McpSampleAnswerResult, McpServerStatus, McpSessionEnd, McpSessionEndResult, McpStart, McpStartResult,
-    McpStatus, McpStop, McpStopResult, Revision, Sent, Status, TrustState,
+    McpStatus, McpStop, McpStopResult, Revision, Sent, Status,
 };
 
-use super::{Manager, check_directory};
+use super::Manager;
 use crate::config::file;
+use crate::limits;
 use crate::progress::Work;
 use crate::server::Server;
 use crate::sink::RequestContext;
@@ -19,37 +20,42 @@ use crate::sink::RequestContext;
 const LOG_LINES: u32 = 200;
 
 impl Manager {
-    /// The record of a server as it stands now.
-    pub(super) fn record(&self, server: &Server) -> McpServerStatus {
-        server.status(self.core.next_sequence(&server.name), server.is_effective())
+    /// The record of a server as it stands now, as seen from a directory.
+    pub(super) fn record(&self, server: &Server, directory: &Dir) -> McpServerStatus {
+        let root = self.core.root(directory);
+        let shown = self.layers.shown(&root, &server.name);
+        let counts = shown.is_some_and(|shown| std::ptr::eq(&*shown, server));
+        server.status(self.core.next_sequence(&server.name), counts)
     }
 
     /// `mcp.status`: starts nothing.
     pub async fn status(&self, _: &RequestContext, params: McpStatus) -> Result<Status, Error> {
-        self.open(check_directory(&params.directory)?);
+        let root = self.root(&params.directory)?;
         self.layers.freshen(&self.core);
         let wanted = |server: &Arc<Server>| params.server.as_ref().is_none_or(|name| *name == server.name);
         let servers = self
             .layers
-            .all()
+            .visible(&root)
             .iter()
             .filter(|server| wanted(server))
-            .map(|server| self.record(server))
+            .take(limits::SHOWN_SERVERS)
+            .map(|server| self.record(server, &params.directory))
             .collect();
         Ok(Status {
             servers,
-            trust: TrustState::NothingToTrust,
-            files: self.files(),
-            pending: 0,
+            trust: self.layers.trust_state(&root),
+            files: self.files(&root),
+            pending: self.reviews(&params.directory).len() as u32,
             questions: self.core.questions.count(),
         })
     }
 
     /// The configuration files with what is wrong with them.
-    pub(super) fn files(&self) -> Vec<ConfigFile> {
+    pub(super) fn files(&self, root: &std::path::Path) -> Vec<ConfigFile> {
         self.layers
-            .files()
+            .files(root)
             .into_iter()
+            .take(limits::SHOWN_FILES)
             .map(|(layer, file)| shown_file(layer, file))
             .collect()
     }
@@ -65,7 +71,7 @@ impl Manager {
             &title,
             true,
         )?;
-        self.start_and_record(request, &server)
+        self.start_and_record(request, &server, &params.directory)
             .await
             .map(|server| McpStartResult { server })
     }
@@ -74,6 +80,7 @@ impl Manager {
         &self,
         request: &RequestContext,
         server: &Arc<Server>,
+        directory: &Dir,
     ) -> Result<McpServerStatus, Error> {
         let outcome = tokio::select! {
             outcome = server.start() => outcome,
@@ -81,10 +88,15 @@ impl Manager {
         };
         match outcome {
             // A server that did not start is a result: its record says why.
-            Err(error) if matches!(error.kind, ErrorKind::TargetMismatch | ErrorKind::CallCancelled) => {
+            Err(error)
+                if matches!(
+                    error.kind,
+                    ErrorKind::TargetMismatch | ErrorKind::CallCancelled | ErrorKind::Denied
+                ) =>
+            {
                 Err(error)
             }
-            _ => Ok(self.record(server)),
+            _ => Ok(self.record(server, directory)),
         }
     }
 
@@ -93,7 +105,7 @@ impl Manager {
         let server = self.server(&params.directory, &params.server)?;
         server.stop().await;
         Ok(McpStopResult {
-            server: self.record(&server),
+            server: self.record(&server, &params.directory),
         })
     }
 
@@ -113,7 +125,7 @@ impl Manager {
             true,
         )?;
         server.stop().await;
-        self.start_and_record(request, &server)
+        self.start_and_record(request, &server, &params.directory)
             .await
             .map(|server| McpRestartResult { server })
     }
@@ -169,6 +181,10 @@ impl Manager {
             .questions
             .end(Some(&params.session), &ClosedReason::CallEnded);
         self.core.calls.end_session(&params.session);
+        let core = Arc::clone(&self.core);
+        let ended = tokio::task::spawn_blocking(move || core.spills.end_session(&params.session));
+        // Only a panic could keep files, and the end of the connection removes them too.
+        let _ = ended.await;
         Ok(McpSessionEndResult {})
     }
 }
@@ -183,6 +199,7 @@ fn shown_file(layer: Layer, file: file::ConfigFile) -> ConfigFile {
                 copy.display()
             ),
             (Some(place), None) => format!("mend line {}", place.line),
+            (None, _) if !file.entries.is_empty() => "the other entries are used".to_owned(),
             (None, _) => "check that the file may be read".to_owned(),
         }),
         at: None,

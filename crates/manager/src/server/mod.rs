@@ -3,36 +3,48 @@
 pub(crate) mod eras;
 mod host;
 pub(crate) mod launch;
+pub(crate) mod login;
 mod login_shell;
 mod logs;
 mod runner;
 pub(crate) mod state;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mcp::Connection;
 use protocol::{
-    ChangeReason, Error, ErrorKind, Layer, LogLevel, LogLine, LogSource, McpLog, Notification, ServerEntry,
-    ServerName,
+    ChangeReason, Dir, Error, ErrorKind, Layer, LogLevel, LogLine, LogSource, McpLog, Notification,
+    ServerEntry, ServerName,
 };
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::catalog::Catalog;
+use crate::consent::Gate;
+use crate::consent::ledger::Place;
 use crate::core::Core;
 use crate::limits;
+use login::Login;
 use logs::Logs;
 use runner::Order;
-use state::State;
+use state::{Failure, State};
 
 /// A handle on one server; cheap to share.
 pub(crate) struct Server {
     pub core: Arc<Core>,
     pub name: ServerName,
     pub layer: Layer,
+    /// The real path of the project it belongs to; `None` for servers of the whole sidecar.
+    pub root: Option<PathBuf>,
+    /// The same, in the host's spelling.
+    pub directory: Option<Dir>,
+    /// The file of its entry.
+    pub file: Option<PathBuf>,
+    /// There is no entry, only a request for one or the memory of a refused one.
+    pub is_empty: bool,
     /// Digest of the launch-relevant part of the entry.
     pub digest: String,
     pub catalog: Catalog,
@@ -41,12 +53,15 @@ pub(crate) struct Server {
     /// One call at a time, for an entry with `parallel: false`.
     pub turn: tokio::sync::Mutex<()>,
     /// From where relative paths of the entry are taken.
-    base: PathBuf,
+    pub base: PathBuf,
     entry: RwLock<Arc<ServerEntry>>,
     /// Why the entry cannot be started at all.
     faults: RwLock<Vec<String>>,
     enabled: AtomicBool,
-    effective: AtomicBool,
+    gate: Mutex<Gate>,
+    /// What its last start did with the environment.
+    environment: Mutex<Vec<String>>,
+    pub login: Login,
     state: Mutex<State>,
     logs: Mutex<Logs>,
     followed: AtomicBool,
@@ -60,9 +75,15 @@ pub(crate) struct Server {
 pub(crate) struct NewServer {
     pub name: ServerName,
     pub layer: Layer,
+    pub root: Option<PathBuf>,
+    pub directory: Option<Dir>,
+    pub file: Option<PathBuf>,
     pub entry: ServerEntry,
     pub faults: Vec<String>,
     pub base: PathBuf,
+    pub enabled: bool,
+    pub gate: Gate,
+    pub is_empty: bool,
 }
 
 impl Server {
@@ -76,12 +97,18 @@ impl Server {
             subscriptions: Mutex::default(),
             turn: tokio::sync::Mutex::new(()),
             base: new.base,
-            enabled: AtomicBool::new(new.entry.enabled != Some(false)),
+            enabled: AtomicBool::new(new.enabled),
+            gate: Mutex::new(new.gate),
+            environment: Mutex::default(),
+            login: Login::default(),
+            root: new.root,
+            directory: new.directory,
+            file: new.file,
+            is_empty: new.is_empty,
             entry: RwLock::new(Arc::new(new.entry)),
             faults: RwLock::new(new.faults),
             name: new.name,
             layer: new.layer,
-            effective: AtomicBool::new(true),
             state: Mutex::new(State::Stopped),
             logs: Mutex::default(),
             followed: AtomicBool::new(false),
@@ -99,9 +126,8 @@ impl Server {
     }
 
     /// Takes over an entry that launches the same thing.
-    pub fn update_entry(self: &Arc<Self>, entry: ServerEntry, faults: Vec<String>) {
-        let enabled = entry.enabled != Some(false);
-        let changed = {
+    pub fn update(self: &Arc<Self>, entry: ServerEntry, faults: Vec<String>, enabled: bool, gate: Gate) {
+        let mut changed = {
             let mut current = self.entry.write().unwrap_or_else(PoisonError::into_inner);
             let changed = **current != entry;
             *current = Arc::new(entry);
@@ -110,35 +136,103 @@ impl Server {
             *known = faults;
             changed || faults_changed
         };
-        self.enabled.store(enabled, Ordering::Relaxed);
         if changed {
             self.catalog.forget_items();
+        }
+        if self.enabled.swap(enabled, Ordering::Relaxed) != enabled {
+            changed = true;
+            if !enabled {
+                // Calls in flight may finish.
+                let _ = self.orders.send(Order::Rest);
+                self.freed.notify_one();
+            }
+        }
+        if changed {
             self.changed(ChangeReason::Config);
         }
+        self.set_gate(gate);
+    }
+
+    pub fn gate(&self) -> Gate {
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_gate(self: &Arc<Self>, gate: Gate) {
+        let before = {
+            let mut current = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *current, gate.clone())
+        };
+        if before == gate {
+            return;
+        }
+        if before.is_open() {
+            // What nobody agrees to any more ends at once.
+            let (done, _) = oneshot::channel();
+            let _ = self.orders.send(Order::Stop(done));
+        }
+        let about_trust = before == Gate::NeedsTrust || gate == Gate::NeedsTrust;
+        self.changed(if about_trust {
+            ChangeReason::Trust
+        } else {
+            ChangeReason::Pending
+        });
+    }
+
+    pub fn needs_trust(&self) -> bool {
+        self.gate() == Gate::NeedsTrust
+    }
+
+    /// Whether it shows in a directory.
+    pub fn is_visible(&self, root: &Path) -> bool {
+        self.root.as_deref().is_none_or(|own| own == root)
+    }
+
+    /// The directories it shows in, in the host's spelling.
+    pub fn directories(&self) -> Vec<Dir> {
+        match &self.directory {
+            Some(directory) => vec![directory.clone()],
+            None => self.core.open_directories(),
+        }
+    }
+
+    /// Where its entry stands.
+    pub fn place(&self) -> Place {
+        Place {
+            layer: self.layer,
+            root: self.root.clone(),
+            name: self.name.to_string(),
+        }
+    }
+
+    /// Whether it comes from a project, by file or by package.
+    pub fn is_of_project(&self) -> bool {
+        self.root.is_some()
     }
 
     pub fn faults(&self) -> Vec<String> {
         self.faults.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether it may run: switched on, and nothing stands before it.
     pub fn is_enabled(&self) -> bool {
+        self.enabled.load(Ordering::Relaxed) && self.gate().is_open()
+    }
+
+    /// The switch alone.
+    pub fn is_switched_on(&self) -> bool {
         self.enabled.load(Ordering::Relaxed)
     }
 
-    /// The switch of an entry whose file is not ours to write.
-    pub fn switch(self: &Arc<Self>, enabled: bool) {
-        if self.enabled.swap(enabled, Ordering::Relaxed) != enabled {
-            self.changed(ChangeReason::Config);
-        }
+    /// What its last start did with the environment, in sentences.
+    pub fn environment(&self) -> Vec<String> {
+        self.environment
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
-    /// Whether no entry of a higher layer hides this one.
-    pub fn is_effective(&self) -> bool {
-        self.effective.load(Ordering::Relaxed)
-    }
-
-    pub fn set_effective(&self, effective: bool) {
-        self.effective.store(effective, Ordering::Relaxed);
+    fn set_environment(&self, notes: Vec<String>) {
+        *self.environment.lock().unwrap_or_else(PoisonError::into_inner) = notes;
     }
 
     pub fn state(&self) -> State {
@@ -148,6 +242,20 @@ impl Server {
     fn set_state(self: &Arc<Self>, state: State) {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
         self.changed(ChangeReason::State);
+    }
+
+    /// Another reason why it needs a login, as long as it does not run.
+    fn replace_login_failure(self: &Arc<Self>, failure: Failure) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(
+            *state,
+            State::Stopped | State::NeedsAuth { .. } | State::Failed { .. }
+        ) {
+            *state = State::NeedsAuth {
+                failure,
+                since: Instant::now(),
+            };
+        }
     }
 
     pub fn changed(self: &Arc<Self>, reason: ChangeReason) {
@@ -173,9 +281,20 @@ impl Server {
     /// The connection, when there is one at this moment.
     pub fn connected(&self) -> Option<Connection> {
         match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
-            State::Ready { connection, .. } => Some(connection.clone()),
+            State::Ready { connection, .. } if self.gate().is_open() => Some(connection.clone()),
             _ => None,
         }
+    }
+
+    /// What it says about its use, as long as that is what was accepted.
+    pub fn instructions(&self) -> Option<String> {
+        let instructions = self.connected()?.info().instructions.clone()?;
+        let is_held = self
+            .core
+            .pins
+            .last(&self.digest)
+            .is_some_and(|book| book.holds_instructions());
+        (!is_held).then_some(instructions)
     }
 
     /// The connection, starting the server where that is due. A start that failed lately is not repeated.
@@ -189,7 +308,9 @@ impl Server {
             {
                 Some(failure.error.clone())
             }
-            State::NeedsAuth { failure, since } if since.elapsed() < limits::RETRY_FAILED_AFTER => {
+            State::NeedsAuth { failure, since }
+                if since.elapsed() < limits::RETRY_FAILED_AFTER && !self.has_new_login() =>
+            {
                 Some(failure.error.clone())
             }
             _ => None,
@@ -202,12 +323,8 @@ impl Server {
 
     /// Starts the server, whatever its state was, and waits until that is settled.
     pub async fn start(&self) -> Result<Connection, Error> {
-        if !self.is_enabled() {
-            let error = Error::new(ErrorKind::TargetMismatch, format!("`{}` is disabled", self.name))
-                .reason("disabled");
-            return Err(error
-                .hint("enable it with `mcp.enable`")
-                .server(self.name.clone()));
+        if let Some(error) = self.refusal() {
+            return Err(error);
         }
         if let Some(fault) = self.faults().first() {
             let error = Error::new(
@@ -224,6 +341,43 @@ impl Server {
             Err(Error::new(ErrorKind::CallCancelled, "the server is being removed").by("stop"))
         });
         outcome.map_err(|error| error.server(self.name.clone()))
+    }
+
+    /// Why it may not run, if it may not.
+    pub fn refusal(&self) -> Option<Error> {
+        let mismatch = |what: &str, reason: &str, hint: &str| {
+            Error::new(ErrorKind::TargetMismatch, format!("`{}` {what}", self.name))
+                .reason(reason)
+                .hint(hint)
+                .server(self.name.clone())
+        };
+        match self.gate() {
+            Gate::Open if self.is_switched_on() => None,
+            Gate::Open => Some(mismatch("is disabled", "disabled", "enable it with `mcp.enable`")),
+            Gate::Pending { .. } => Some(mismatch(
+                "waits for a decision",
+                "pending",
+                "`mcp.pending` shows what is asked",
+            )),
+            Gate::Refused => Some(mismatch(
+                "was refused",
+                "disabled",
+                "ask for it again, or have the person add or enable it",
+            )),
+            Gate::NeedsTrust => Some(mismatch(
+                "does not exist",
+                "unknown",
+                "`mcp.status` lists the servers",
+            )),
+            Gate::Forbidden { reason } => Some(
+                Error::new(
+                    ErrorKind::Denied,
+                    format!("`{}` is forbidden: {reason}", self.name),
+                )
+                .by("administrator")
+                .server(self.name.clone()),
+            ),
+        }
     }
 
     /// Stops the server now; calls in flight end.
@@ -259,7 +413,7 @@ impl Server {
     }
 
     fn send_log(&self, lines: Vec<LogLine>) {
-        for directory in self.core.open_directories() {
+        for directory in self.directories() {
             self.core.sink.notify(Notification::Log(McpLog {
                 directory,
                 server: self.name.clone(),

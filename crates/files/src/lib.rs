@@ -3,6 +3,7 @@
 //! Everything here blocks on the disk: call it from a blocking thread.
 //! It knows nothing of what the files hold.
 
+mod fault;
 mod lock;
 mod stamp;
 
@@ -13,8 +14,12 @@ use std::path::{Path, PathBuf};
 pub use lock::Lock;
 pub use stamp::{Stamp, stamp};
 
-/// The text of a file, `None` when it does not exist. Larger than `limit` bytes is an error.
+/// The text of a file, `None` when it does not exist. Larger than `limit` bytes is an error, and so is what is no file:
+/// a pipe or a device would be waited for without end.
 pub fn read_text(path: &Path, limit: u64) -> io::Result<Option<String>> {
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file"));
+    }
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -37,23 +42,69 @@ pub fn read_text(path: &Path, limit: u64) -> io::Result<Option<String>> {
 
 /// Writes a file for the person's eyes only, in one step: either the old text is there or the new one.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write(path, bytes, 0o600)
+}
+
+/// Writes a file that others share, in one step. An old one keeps its mode.
+pub fn write_shared(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    #[cfg(unix)]
+    let mode = fs::metadata(path).map_or(0o644, |metadata| {
+        std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777
+    });
+    #[cfg(not(unix))]
+    let mode = 0o644;
+    write(path, bytes, mode)
+}
+
+fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     // A file that is a link stays one: what it points at is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = target.parent().unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".mcp-").suffix(".tmp");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600));
+    fault::point("create")?;
     let mut file = builder.tempfile_in(folder)?;
-    file.write_all(bytes)?;
+    fault::point("write")?;
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    file.write_all(first)?;
+    fault::point("half")?;
+    file.write_all(second)?;
+    #[cfg(unix)]
+    file.as_file()
+        .set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
+    #[cfg(not(unix))]
+    let _ = mode;
+    fault::point("sync")?;
     file.as_file().sync_all()?;
+    fault::point("rename")?;
     file.persist(&target).map_err(|error| error.error)?;
+    fault::point("folder")?;
     #[cfg(unix)]
     if let Ok(folder) = File::open(folder) {
         // Best effort: some file systems refuse to sync a folder.
         let _ = folder.sync_all();
     }
     Ok(())
+}
+
+/// Takes the rights of others on a file or folder away; the old mode, where there was something to take.
+pub fn keep_private(path: &Path) -> Option<u32> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let permissions = fs::metadata(path).ok()?.permissions();
+        let mode = permissions.mode() & 0o777;
+        if mode & 0o077 == 0 {
+            return None;
+        }
+        fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700)).ok()?;
+        Some(mode)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        None
+    }
 }
 
 /// Creates a folder for the person only.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use protocol::{CallId, ClosedReason, Dir, Error, ErrorKind, Issue, ServerName, Session, Token};
+use protocol::{CallId, ClosedReason, Dir, Error, ErrorKind, Issue, ServerName, Session, Tier, Token};
 use tokio_util::sync::CancellationToken;
 
 use crate::limits;
@@ -19,6 +19,8 @@ pub(crate) struct Call {
     pub directory: Dir,
     pub server: ServerName,
     pub tool: Option<String>,
+    /// The person at the host is behind it. Nobody else is ever asked.
+    pub is_local: bool,
     /// Ends the call, whoever orders it.
     pub cancel: CancellationToken,
     /// The host ended it by `mcp.call.cancel`.
@@ -106,6 +108,7 @@ impl Calls {
             directory: new.directory.clone(),
             server: new.server.clone(),
             tool: new.tool.map(str::to_owned),
+            is_local: request.tier == Tier::Local,
             cancel: new
                 .within
                 .map_or(&request.cancel, |whole| &whole.cancel)

@@ -48,6 +48,20 @@ impl<'a> Expander<'a> {
     }
 }
 
+/// The names that a text refers to, those inside a default too.
+pub(crate) fn names(text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        let after = &rest[start + 2..];
+        if let Some((name, _, _)) = reference(after) {
+            names.push(name.to_owned());
+        }
+        rest = after;
+    }
+    names
+}
+
 /// Name, default and length of the reference that begins after `${`.
 fn reference(text: &str) -> Option<(&str, Option<&str>, usize)> {
     let end = text.find('}')?;

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use protocol::ServerEntry;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::syntax::{Document, Place};
@@ -38,7 +39,11 @@ pub(crate) struct ConfigFile {
     /// Digest of the text.
     pub revision: Option<String>,
     pub entries: Vec<FileEntry>,
-    /// The whole file cannot be used.
+    /// The members beside `servers`.
+    pub beside: Value,
+    /// When it was written last, in epoch ms.
+    pub modified: u64,
+    /// Why the whole file cannot be used, or what of it was left out.
     pub fault: Option<Fault>,
     /// Where a copy of a broken text was put.
     pub set_aside: Option<PathBuf>,
@@ -46,45 +51,86 @@ pub(crate) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// Reads a file. A missing one is empty; a broken one has a fault and a copy set aside.
+    /// Reads a file of the data folder. A missing one is empty; a broken one has a fault and a copy set aside.
     pub fn read(path: &Path) -> ConfigFile {
+        if let Some(mode) = files::keep_private(path) {
+            tracing::warn!(path = %path.display(), "others could read this file (mode {mode:o}); not any more");
+        }
+        let (mut file, broken) = ConfigFile::parse(path);
+        if let Some(text) = broken {
+            file.set_aside = files::set_aside(path, text.as_bytes(), env::now());
+        }
+        file
+    }
+
+    /// Reads a file of a project: nothing is written beside it, and a link that leads out of the project is not followed,
+    /// since what is wrong with a text is shown.
+    pub fn read_shared(path: &Path, root: &Path) -> ConfigFile {
+        let leads_out = std::fs::canonicalize(path).is_ok_and(|real| !real.starts_with(root));
+        if leads_out {
+            return ConfigFile {
+                path: path.to_owned(),
+                exists: true,
+                stamp: files::stamp(path),
+                fault: Some(Fault {
+                    message: "it is a link that leads out of the project, and is not read".to_owned(),
+                    place: None,
+                }),
+                ..ConfigFile::default()
+            };
+        }
+        ConfigFile::parse(path).0
+    }
+
+    /// The file, and its text when that does not parse.
+    fn parse(path: &Path) -> (ConfigFile, Option<String>) {
         let stamp = files::stamp(path);
         let mut file = ConfigFile {
             path: path.to_owned(),
             exists: stamp.is_some(),
             stamp,
+            modified: modified(path),
             ..ConfigFile::default()
         };
         let text = match read_text(path) {
             Ok(Some(text)) => text,
             Ok(None) => {
                 file.exists = false;
-                return file;
+                return (file, None);
             }
             Err(error) => {
                 file.fault = Some(Fault {
                     message: error.to_string(),
                     place: None,
                 });
-                return file;
+                return (file, None);
             }
         };
         file.revision = Some(digest(text.as_bytes()));
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         match Document::parse(text) {
-            Ok(document) => match validate::entries(&document) {
-                Ok(entries) => file.entries = entries,
-                Err(fault) => file.fault = Some(fault),
-            },
+            Ok(document) => {
+                match validate::entries(&document) {
+                    Ok((entries, left_out)) => {
+                        file.entries = entries;
+                        file.fault = left_out;
+                    }
+                    Err(fault) => file.fault = Some(fault),
+                }
+                file.beside = document.value();
+                if let Some(members) = file.beside.as_object_mut() {
+                    members.remove("servers");
+                }
+            }
             Err(fault) => {
                 file.fault = Some(Fault {
                     message: fault.message,
                     place: Some(fault.place),
                 });
-                file.set_aside = files::set_aside(path, text.as_bytes(), env::now());
+                return (file, Some(text.to_owned()));
             }
         }
-        file
+        (file, None)
     }
 
     /// Whether the file on the disk may differ from what was read.
@@ -101,6 +147,20 @@ pub(crate) fn read_text(path: &Path) -> io::Result<Option<String>> {
 /// A digest of 16 hexadecimal digits, as used for revisions.
 pub(crate) fn digest(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes)[..8])
+}
+
+/// A digest that nobody can make two texts for: what a person agreed to is known by it.
+pub(crate) fn strong_digest(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+fn modified(path: &Path) -> u64 {
+    let modified = std::fs::metadata(path)
+        .and_then(|metadata| metadata.modified())
+        .ok();
+    modified
+        .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok())
+        .map_or(0, |since| since.as_millis() as u64)
 }
 
 /// Bytes as hexadecimal digits.

@@ -3,6 +3,8 @@
 pub(crate) mod expand;
 pub(crate) mod file;
 pub(crate) mod layers;
+pub(crate) mod merge;
+pub(crate) mod packages;
 pub(crate) mod secret;
 pub(crate) mod store;
 pub(crate) mod syntax;

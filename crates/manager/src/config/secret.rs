@@ -22,6 +22,64 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
     SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
+/// Whether a variable of this name is kept from servers of a project, unless their entry lists it.
+///
+/// The words of [`is_secret_name`], and the names under which clouds and agents find their credentials.
+pub(crate) fn is_credential_name(name: &str) -> bool {
+    const NAMES: [&str; 12] = [
+        "SSH_AUTH_SOCK",
+        "SSH_AGENT_PID",
+        "GPG_AGENT_INFO",
+        "KUBECONFIG",
+        "DOCKER_CONFIG",
+        "DOCKER_AUTH_CONFIG",
+        "NETRC",
+        "PGPASSFILE",
+        "AWS_PROFILE",
+        "DATABASE_URL",
+        "REDIS_URL",
+        "MONGODB_URI",
+    ];
+    const ENDINGS: [&str; 5] = ["_PAT", "_PWD", "_DSN", "_AUTH", "_CREDS"];
+    let upper = name.to_ascii_uppercase();
+    is_secret_name(name)
+        || upper.contains("PASSPHRASE")
+        || NAMES.contains(&upper.as_str())
+        || ENDINGS.iter().any(|ending| upper.ends_with(ending))
+}
+
+/// Whether a variable of this name makes programs load code.
+pub(crate) fn is_loader_name(name: &str) -> bool {
+    const NAMES: [&str; 24] = [
+        "NODE_OPTIONS",
+        "NODE_PATH",
+        "PYTHONPATH",
+        "PYTHONSTARTUP",
+        "PYTHONHOME",
+        "PYTHONINSPECT",
+        "PERL5LIB",
+        "PERL5OPT",
+        "PERLLIB",
+        "RUBYLIB",
+        "RUBYOPT",
+        "JAVA_TOOL_OPTIONS",
+        "_JAVA_OPTIONS",
+        "JDK_JAVA_OPTIONS",
+        "CLASSPATH",
+        "BASH_ENV",
+        "ENV",
+        "ZDOTDIR",
+        "SHELLOPTS",
+        "PROMPT_COMMAND",
+        "GCONV_PATH",
+        "IFS",
+        "DOTNET_STARTUP_HOOKS",
+        "COR_PROFILER_PATH",
+    ];
+    let upper = name.to_ascii_uppercase();
+    upper.starts_with("LD_") || upper.starts_with("DYLD_") || NAMES.contains(&upper.as_str())
+}
+
 /// A value that consists of references only holds no secret itself.
 fn is_literal(value: &str) -> bool {
     !(value.starts_with("${") && value.ends_with('}')) && !value.is_empty()
@@ -40,12 +98,28 @@ pub(crate) fn masked(entry: &ServerEntry) -> (ServerEntry, Vec<String>) {
             }
         }
     }
-    if let Some(OauthSetting::On(oauth)) = &mut entry.oauth
-        && let Some(secret) = &mut oauth.client_secret
-        && is_literal(secret)
-    {
-        MASK.clone_into(secret);
-        pointers.push("/oauth/clientSecret".to_owned());
+    if let Some(OauthSetting::On(oauth)) = &mut entry.oauth {
+        let mut secrets = vec![
+            ("/oauth/clientSecret", oauth.client_secret.as_mut()),
+            ("/oauth/privateKey", oauth.private_key.as_mut()),
+            ("/oauth/assertion", oauth.assertion.as_mut()),
+        ];
+        if let Some(enterprise) = &mut oauth.enterprise {
+            secrets.push((
+                "/oauth/enterprise/clientSecret",
+                enterprise.client_secret.as_mut(),
+            ));
+            secrets.push((
+                "/oauth/enterprise/subjectToken",
+                Some(&mut enterprise.subject_token),
+            ));
+        }
+        for (pointer, secret) in secrets {
+            if let Some(secret) = secret.filter(|secret| is_literal(secret)) {
+                MASK.clone_into(secret);
+                pointers.push(pointer.to_owned());
+            }
+        }
     }
     if let Some(args) = &mut entry.args {
         for (index, masked) in masked_arguments(args) {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
 use protocol::{Error, ErrorKind};
 use serde_json::Value;
 
@@ -11,14 +11,31 @@ use super::file;
 use super::syntax;
 use crate::limits;
 
-/// Changes the `servers` object of a file.
+/// Who else reads a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readers {
+    /// The person only.
+    Person,
+    /// Everyone who shares the project.
+    Everyone,
+}
+
+/// Changes a file.
 ///
-/// `change` sees the object that holds the entries. Nothing is written when it fails.
+/// `change` sees the object that holds everything. Nothing is written when it fails.
 /// Blocks on the lock and on the disk: call it from a blocking thread.
-pub(crate) fn edit(path: &Path, change: impl FnOnce(&CstObject) -> Result<(), Error>) -> Result<(), Error> {
+pub(crate) fn edit<T>(
+    path: &Path,
+    readers: Readers,
+    change: impl FnOnce(&CstObject) -> Result<T, Error>,
+) -> Result<T, Error> {
     let failed = |error: io::Error| write_failed(path, &error);
     if let Some(folder) = path.parent() {
-        files::create_private_dir(folder).map_err(failed)?;
+        match readers {
+            Readers::Person => files::create_private_dir(folder),
+            Readers::Everyone => std::fs::create_dir_all(folder),
+        }
+        .map_err(failed)?;
     }
     let _lock = files::Lock::take(path, limits::LOCK_WAIT).map_err(failed)?;
     let text = file::read_text(path).map_err(failed)?.unwrap_or_default();
@@ -29,12 +46,47 @@ pub(crate) fn edit(path: &Path, change: impl FnOnce(&CstObject) -> Result<(), Er
     } else {
         body
     };
-    let root =
-        CstRootNode::parse(source, &syntax::options()).map_err(|error| broken(path, source, &error))?;
-    let servers = root
+    let (root, whole) = read(path, source)?;
+    let outcome = change(&whole)?;
+    let mut changed = root.to_string();
+    if had_bom {
+        changed.insert(0, '\u{feff}');
+    }
+    if changed != text {
+        match readers {
+            Readers::Person => files::write_private(path, changed.as_bytes()),
+            Readers::Everyone => files::write_shared(path, changed.as_bytes()),
+        }
+        .map_err(failed)?;
+    }
+    Ok(outcome)
+}
+
+/// Looks at a text as a change would see it, and changes nothing.
+pub(crate) fn look<T>(
+    path: &Path,
+    text: &str,
+    look: impl FnOnce(&CstObject) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let (_root, whole) = read(path, text.strip_prefix('\u{feff}').unwrap_or(text))?;
+    look(&whole)
+}
+
+fn read(path: &Path, source: &str) -> Result<(CstRootNode, CstObject), Error> {
+    let document = syntax::Document::parse(source).map_err(|fault| broken(path, &fault))?;
+    if let Some(name) = document.repeated_names(&[]).into_iter().next() {
+        let fault = syntax::SyntaxFault {
+            place: document.place_of_name::<&str>(&[], &name),
+            message: format!("`{name}` occurs twice"),
+        };
+        return Err(broken(path, &fault));
+    }
+    let root = CstRootNode::parse(source, &syntax::options())
+        .map_err(|error| write_failed(path, &io::Error::other(error.to_string())))?;
+    let whole = root
         .object_value()
-        .and_then(|object| object.object_value_or_create("servers"));
-    let Some(servers) = servers else {
+        .filter(|whole| whole.object_value_or_create("servers").is_some());
+    let Some(whole) = whole else {
         return Err(Error::new(
             ErrorKind::ConfigBroken,
             format!("`{}` holds no object of `servers`", path.display()),
@@ -42,15 +94,84 @@ pub(crate) fn edit(path: &Path, change: impl FnOnce(&CstObject) -> Result<(), Er
         .hint("the file must look like {\"servers\": {…}}")
         .file(path.display().to_string()));
     };
-    change(&servers)?;
-    let mut changed = root.to_string();
-    if had_bom {
-        changed.insert(0, '\u{feff}');
+    Ok((root, whole))
+}
+
+/// The value at a path of member names, if there is one.
+pub(crate) fn get(whole: &CstObject, path: &[&str]) -> Option<Value> {
+    let (last, above) = path.split_last()?;
+    let mut object = whole.clone();
+    for step in above {
+        object = object.object_value(step)?;
     }
-    if changed != text {
-        files::write_private(path, changed.as_bytes()).map_err(failed)?;
+    object.get(last)?.value()?.to_serde_value()
+}
+
+/// Sets the value at a path, making the objects above it; `None` removes it, and what is empty above it.
+pub(crate) fn set(whole: &CstObject, path: &[&str], value: Option<&Value>) {
+    let Some((last, above)) = path.split_last() else {
+        return;
+    };
+    let mut chain = vec![whole.clone()];
+    for step in above {
+        let parent = &chain[chain.len() - 1];
+        let next = match value {
+            Some(_) => parent.object_value_or_set(step),
+            None => match parent.object_value(step) {
+                Some(next) => next,
+                None => return,
+            },
+        };
+        chain.push(next);
     }
-    Ok(())
+    let object = &chain[chain.len() - 1];
+    let mut properties = object.properties();
+    properties.retain(|property| property.decoded_name().as_deref() == Some(*last));
+    // Of a name that occurs twice the last one counted.
+    let property = properties.pop();
+    properties.into_iter().for_each(CstObjectProp::remove);
+    match (value, property) {
+        (Some(value), Some(property)) => update(&property, value),
+        (Some(value), None) => drop(object.append(last, input(value))),
+        (None, Some(property)) => {
+            property.remove();
+            for (index, step) in above.iter().enumerate().rev() {
+                if *step == "servers" || !chain[index + 1].properties().is_empty() {
+                    break;
+                }
+                if let Some(empty) = chain[index].get(step) {
+                    empty.remove();
+                }
+            }
+        }
+        (None, None) => {}
+    }
+}
+
+/// Gives a member another value; what stays the same inside keeps its place, its comments and its spelling.
+fn update(property: &CstObjectProp, value: &Value) {
+    let old = property.value().and_then(|node| node.to_serde_value());
+    if old.as_ref() == Some(value) {
+        return;
+    }
+    let (Value::Object(members), Some(object)) = (value, property.object_value()) else {
+        property.set_value(input(value));
+        return;
+    };
+    for known in object.properties() {
+        if known
+            .decoded_name()
+            .is_some_and(|name| !members.contains_key(&name))
+        {
+            known.remove();
+        }
+    }
+    for (name, member) in members {
+        match object.get(name) {
+            Some(known) => update(&known, member),
+            None => drop(object.append(name, input(member))),
+        }
+    }
 }
 
 /// A JSON value as the editor's input.
@@ -70,17 +191,14 @@ pub(crate) fn input(value: &Value) -> CstInputValue {
     }
 }
 
-fn broken(path: &Path, text: &str, error: &jsonc_parser::errors::ParseError) -> Error {
-    let (line, column) = match syntax::Document::parse(text) {
-        Err(fault) => (fault.place.line, fault.place.column),
-        Ok(_) => (error.line_display(), error.column_display()),
-    };
+fn broken(path: &Path, fault: &syntax::SyntaxFault) -> Error {
+    let syntax::Place { line, column } = fault.place;
     Error::new(
         ErrorKind::ConfigBroken,
         format!(
             "`{}` line {line}, column {column}: {}",
             path.display(),
-            error.kind()
+            fault.message
         ),
     )
     .hint(format!("mend line {line} and try again; nothing was changed"))
@@ -94,7 +212,11 @@ fn write_failed(path: &Path, error: &io::Error) -> Error {
         ErrorKind::WriteFailed,
         format!("cannot write `{}`: {error}", path.display()),
     )
-    .hint("check that the folder exists and may be written; nothing was changed")
+    .hint(match error.kind() {
+        io::ErrorKind::StorageFull => "make room on the disk and try again; nothing was changed",
+        io::ErrorKind::TimedOut => "another Pillion is writing it; try again",
+        _ => "check that the folder exists and may be written; nothing was changed",
+    })
     .file(path.display().to_string())
 }
 
@@ -112,8 +234,8 @@ mod tests {
         files::create_private_dir(path.parent().unwrap()).unwrap();
         let before = "{\n  // mine\n  \"other\": 1,\n  \"servers\": {\n    \"a\": { \"command\": \"x\" }, // first\n  }\n}\n";
         fs::write(&path, before).unwrap();
-        edit(&path, |servers| {
-            servers.append("b", input(&json!({"url": "https://h/mcp"})));
+        edit(&path, Readers::Person, |whole| {
+            set(whole, &["servers", "b"], Some(&json!({"url": "https://h/mcp"})));
             Ok(())
         })
         .unwrap();
@@ -133,11 +255,39 @@ mod tests {
     }
 
     #[test]
+    fn members_are_set_and_taken_away_where_they_stand() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mcp.json");
+        fs::write(
+            &path,
+            "{\"servers\": {\n  \"a\": {\n    \"command\": \"x\", // why\n    \"own\": 1\n  }\n}, \"pending\": {\"user\": {\"a\": {}}}}",
+        )
+        .unwrap();
+        edit(&path, Readers::Person, |whole| {
+            set(whole, &["servers", "a"], Some(&json!({"command": "y", "own": 1})));
+            set(whole, &["pending", "user", "a"], None);
+            set(whole, &["switches", "host", "h"], Some(&json!(false)));
+            assert_eq!(get(whole, &["servers", "a", "own"]), Some(json!(1)));
+            Ok(())
+        })
+        .unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(
+            text.contains("\"y\", // why") && !text.contains("pending"),
+            "{text}"
+        );
+        assert_eq!(
+            file::ConfigFile::read(&path).beside,
+            json!({"switches": {"host": {"h": false}}})
+        );
+    }
+
+    #[test]
     fn a_broken_file_is_not_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mcp.json");
         fs::write(&path, "{\n \"servers\": oops }").unwrap();
-        let error = edit(&path, |_| Ok(())).unwrap_err();
+        let error = edit(&path, Readers::Person, |_| Ok(())).unwrap_err();
         assert_eq!(error.kind, ErrorKind::ConfigBroken);
         assert_eq!((error.data.line, error.data.column), (Some(2), Some(13)));
         assert_eq!(fs::read_to_string(&path).unwrap(), "{\n \"servers\": oops }");
@@ -152,8 +302,8 @@ mod tests {
         fs::write(&target, "{}").unwrap();
         let link = folder.path().join("mcp.json");
         std::os::unix::fs::symlink(&target, &link).unwrap();
-        edit(&link, |servers| {
-            servers.append("a", input(&json!({"command": "x"})));
+        edit(&link, Readers::Person, |whole| {
+            set(whole, &["servers", "a"], Some(&json!({"command": "x"})));
             Ok(())
         })
         .unwrap();

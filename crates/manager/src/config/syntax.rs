@@ -43,6 +43,12 @@ pub(crate) fn options() -> ParseOptions {
 
 impl<'a> Document<'a> {
     pub fn parse(text: &'a str) -> Result<Document<'a>, SyntaxFault> {
+        if let Some(offset) = too_deep(text) {
+            return Err(SyntaxFault {
+                message: format!("nested more than {DEPTH} levels deep"),
+                place: place(text, offset),
+            });
+        }
         match parse_to_ast(text, &CollectOptions::default(), &options()) {
             Ok(parsed) => Ok(Document {
                 text,
@@ -160,6 +166,51 @@ fn to_value(node: &Node<'_>) -> Value {
             Value::Object(members.collect::<Map<_, _>>())
         }
     }
+}
+
+/// Levels of a text. The parser recurses: without a bound a hostile file would end the process.
+const DEPTH: usize = 64;
+
+/// Where a text is nested too deeply. Brackets in texts and comments do not count.
+pub(crate) fn too_deep(text: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    let mut bytes = text.bytes().enumerate().peekable();
+    while let Some((offset, byte)) = bytes.next() {
+        match byte {
+            b'"' => {
+                while let Some((_, inside)) = bytes.next() {
+                    match inside {
+                        b'\\' => drop(bytes.next()),
+                        b'"' => break,
+                        _ => {}
+                    }
+                }
+            }
+            b'/' => match bytes.peek().map(|(_, next)| *next) {
+                Some(b'/') => drop(bytes.find(|(_, inside)| *inside == b'\n')),
+                Some(b'*') => {
+                    bytes.next();
+                    let mut before = 0;
+                    for (_, inside) in bytes.by_ref() {
+                        if before == b'*' && inside == b'/' {
+                            break;
+                        }
+                        before = inside;
+                    }
+                }
+                _ => {}
+            },
+            b'[' | b'{' => {
+                depth += 1;
+                if depth > DEPTH {
+                    return Some(offset);
+                }
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Line and column of a byte offset.

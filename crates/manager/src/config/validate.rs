@@ -53,11 +53,14 @@ static VALIDATOR: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
     jsonschema::validator_for(&SCHEMA).expect("the published schema of an entry is a valid schema")
 });
 
-/// All entries of a file, in its order. An error means that the file as a whole holds no entries.
-pub(crate) fn entries(document: &Document<'_>) -> Result<Vec<FileEntry>, Fault> {
+/// Entries of one file. More than any person keeps; without a bound a hostile file makes every list endless.
+const ENTRIES: usize = 500;
+
+/// The entries of a file, in its order, and what was left out. An error means that the file as a whole holds no entries.
+pub(crate) fn entries(document: &Document<'_>) -> Result<(Vec<FileEntry>, Option<Fault>), Fault> {
     let root = document.value();
     let members = match &root {
-        Value::Null => return Ok(Vec::new()),
+        Value::Null => return Ok((Vec::new(), None)),
         Value::Object(members) => members,
         _ => {
             return Err(Fault {
@@ -66,6 +69,12 @@ pub(crate) fn entries(document: &Document<'_>) -> Result<Vec<FileEntry>, Fault> 
             });
         }
     };
+    if document.repeated_names(&[]).iter().any(|name| name == "servers") {
+        return Err(Fault {
+            message: "`servers` occurs twice".to_owned(),
+            place: Some(document.place_of_name::<&str>(&[], "servers")),
+        });
+    }
     let servers = match members.get("servers") {
         None | Some(Value::Null) => {
             if members.contains_key("mcpServers") {
@@ -74,7 +83,7 @@ pub(crate) fn entries(document: &Document<'_>) -> Result<Vec<FileEntry>, Fault> 
                     place: Some(document.place_of_name::<&str>(&[], "mcpServers")),
                 });
             }
-            return Ok(Vec::new());
+            return Ok((Vec::new(), None));
         }
         Some(Value::Object(servers)) => servers,
         Some(_) => {
@@ -85,7 +94,25 @@ pub(crate) fn entries(document: &Document<'_>) -> Result<Vec<FileEntry>, Fault> 
         }
     };
     let repeated = document.repeated_names(&["servers"]);
-    let entries = servers.iter().map(|(name, value)| {
+    let mut left_out = None;
+    let mut named = Vec::with_capacity(servers.len().min(ENTRIES));
+    for (name, value) in servers {
+        let problem = if name.is_empty() || name.chars().count() > NAME_CHARS {
+            format!("an entry was left out: a name has 1 to {NAME_CHARS} characters")
+        } else if name.chars().any(char::is_control) {
+            "an entry was left out: its name holds control characters".to_owned()
+        } else if named.len() == ENTRIES {
+            format!("only the first {ENTRIES} entries are read")
+        } else {
+            named.push((name, value));
+            continue;
+        };
+        left_out.get_or_insert_with(|| Fault {
+            message: problem,
+            place: Some(document.place_of_name(&["servers"], name)),
+        });
+    }
+    let entries = named.into_iter().map(|(name, value)| {
         let mut entry = one(document, name, value);
         if repeated.contains(name) {
             let place = document.place_of_name(&["servers"], name);
@@ -96,23 +123,17 @@ pub(crate) fn entries(document: &Document<'_>) -> Result<Vec<FileEntry>, Fault> 
         }
         entry
     });
-    Ok(entries.collect())
+    Ok((entries.collect(), left_out))
 }
 
 fn one(document: &Document<'_>, name: &str, value: &Value) -> FileEntry {
     let (known, unknown) = known_members(value);
-    let mut problems = problems(&known);
-    if name.is_empty() || name.chars().count() > NAME_CHARS || name.chars().any(char::is_control) {
-        problems.insert(
-            0,
-            Problem::at(&[], format!("a name has 1 to {NAME_CHARS} characters")),
-        );
-    }
+    let problems = problems(&known);
     let faults = problems.into_iter().map(|problem| {
         let mut path = vec!["servers".to_owned(), name.to_owned()];
         path.extend(problem.path.iter().cloned());
         Fault {
-            message: problem.message,
+            message: cut(problem.message),
             place: Some(document.place(&path)),
         }
     });
@@ -122,7 +143,18 @@ fn one(document: &Document<'_>, name: &str, value: &Value) -> FileEntry {
         name: name.to_owned(),
         entry,
         faults,
-        unknown,
+        unknown: unknown
+            .into_iter()
+            .filter(|pointer| pointer.chars().count() <= 512)
+            .collect(),
+    }
+}
+
+/// A message may name a member that is as long as a file.
+fn cut(message: String) -> String {
+    match message.char_indices().nth(500) {
+        Some((end, _)) => format!("{}…", &message[..end]),
+        None => message,
     }
 }
 

@@ -1,207 +1,314 @@
-//! Changes to the configuration of a local host: the user's file, and the switch of a host's own entries.
+//! Changes to the configuration that a person orders: they act at once. What others ask for goes to `gating`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jsonc_parser::cst::CstObject;
 use protocol::{
-    Dir, Error, ErrorKind, Layer, McpAdd, McpConfig, McpConfigResult, McpEnable, McpReload, McpReloadResult,
-    McpRemove, McpRemoveResult, McpServerEntry, Pointer, Revision, Scope, ServerEntry, ServerName, Written,
+    Dir, Error, ErrorKind, Layer, McpAdd, McpConfig, McpConfigResult, McpEdit, McpEnable, McpReload,
+    McpReloadResult, McpRemove, McpRemoveResult, McpServerEntry, PendingStatus, Pointer, Revision, Scope,
+    ServerEntry, ServerName, Tier, Written,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Manager, check_directory};
-use crate::config::layers::user_file;
+use super::Manager;
+use crate::config::layers::{project_file, user_file};
+use crate::config::store::{self, Readers};
 use crate::config::validate::Problem;
-use crate::config::{file, secret, store, validate};
+use crate::config::{file, merge, secret, validate};
+use crate::consent::Gate;
+use crate::consent::ledger::{self, Action, Place};
 use crate::env;
 use crate::server::Server;
 use crate::sink::RequestContext;
 
+/// A file that entries are written to.
+pub(super) struct Home {
+    pub path: PathBuf,
+    pub readers: Readers,
+    pub place: Place,
+}
+
 impl Manager {
-    /// `mcp.add`: writes an entry of the user's file, and starts it unless told otherwise.
-    pub async fn add(&self, _: &RequestContext, params: McpAdd) -> Result<Written, Error> {
-        self.open(check_directory(&params.directory)?);
-        if params.scope == Some(Scope::Project) {
-            return Err(Error::new(
-                ErrorKind::InvalidParams,
-                "entries of a project are not supported by this version",
-            )
-            .path("/scope")
-            .expected("`user`"));
+    /// Where an entry of this name stands or would stand.
+    pub(super) fn home(&self, root: &Path, layer: Layer, name: &str) -> Home {
+        let name = name.to_owned();
+        match layer {
+            Layer::Project => Home {
+                path: project_file(root),
+                readers: Readers::Everyone,
+                place: Place {
+                    layer,
+                    root: Some(root.to_owned()),
+                    name,
+                },
+            },
+            _ => Home {
+                path: user_file(&self.core),
+                readers: Readers::Person,
+                place: Place {
+                    layer: Layer::User,
+                    root: None,
+                    name,
+                },
+            },
         }
-        if params.gate == Some(true) {
-            return Err(Error::new(
-                ErrorKind::InvalidParams,
-                "this version has no approval gate for entries",
-            )
-            .path("/gate")
-            .expected("`false`, or leave it out"));
-        }
+    }
+
+    /// `mcp.add`: writes an entry, and starts it unless told otherwise.
+    pub async fn add(&self, request: &RequestContext, params: McpAdd) -> Result<Written, Error> {
+        let root = self.root(&params.directory)?;
         let mut entry = params.entry;
-        let value = serde_json::to_value(&entry).unwrap_or_default();
-        check_entry(&validate::problems(&value))?;
-        check_no_mask(&entry)?;
+        check_entry(&entry, "/entry")?;
+        merge::check_no_mask(&entry)?;
         self.layers.freshen(&self.core);
-        if params.replace != Some(true) && self.layers.in_layer(&params.name, Layer::User).is_some() {
-            return Err(
-                Error::new(ErrorKind::NameTaken, format!("`{}` is already used", params.name))
-                    .by("user")
-                    .hint("choose another name, or set `replace: true`"),
-            );
+        let layer = match params.scope {
+            Some(Scope::Project) => Layer::Project,
+            Some(Scope::User) | None => Layer::User,
+        };
+        let home = self.home(&root, layer, &params.name);
+        let old = self.layers.in_layer(&root, &params.name, layer);
+        let replace = params.replace == Some(true);
+        // A tombstone is no entry: its name may be asked for again.
+        let is_taken = old
+            .as_ref()
+            .is_some_and(|old| !old.is_empty || old.gate() != Gate::Refused);
+        if is_taken && !replace {
+            return Err(name_taken(&params.name, layer));
         }
         let now = env::now();
         entry.created_at.get_or_insert(now);
         entry.updated_at = Some(now);
-        let value = serde_json::to_value(&entry).unwrap_or_default();
-        let shown = serde_json::to_string_pretty(&secret::masked(&entry).0).unwrap_or_default();
-        let file = user_file(&self.core);
         if params.dry_run == Some(true) {
-            return Ok(Written {
-                server: None,
-                review: None,
-                file: Some(dir(&file)),
-                text: Some(shown),
-                written: false,
-            });
+            return Ok(shown(&home, &entry, false));
         }
+        if is_gated(request) || params.gate == Some(true) {
+            let action = Action::Write(Box::new(entry));
+            return self
+                .ask_for(request, &params.directory, vec![(home.place, action)])
+                .await;
+        }
+        let value = serde_json::to_value(&entry).unwrap_or_default();
         let name = params.name.to_string();
-        let old = self.layers.in_layer(&name, Layer::User);
-        write(file.clone(), move |servers| {
-            let input = store::input(&value);
-            match servers.get(&name) {
-                Some(property) => property.set_value(input),
-                None => drop(servers.append(&name, input)),
+        let written = shown(&home, &entry, true);
+        self.write(&home, move |whole| {
+            // Another process may have been quicker.
+            if !replace && store::get(whole, &["servers", &name]).is_some() {
+                return Err(name_taken(&name, layer));
             }
+            store::set(whole, &["servers", &name], Some(&value));
             Ok(())
         })
         .await?;
+        self.keep_trust(&home.place, &root, &entry).await?;
         // A person ordered it: the replaced server ends at once.
         if let Some(old) = old {
             old.stop().await;
         }
-        self.layers.reload(&self.core);
-        let server = self.server(&params.directory, &params.name)?;
-        if params.start != Some(false) {
-            start_behind(&server);
+        let start = params.start != Some(false);
+        self.settled(&params.directory, &home.place, start, written).await
+    }
+
+    /// `mcp.edit`.
+    pub async fn edit(&self, request: &RequestContext, params: McpEdit) -> Result<Written, Error> {
+        let root = self.root(&params.directory)?;
+        let server = self.server_in(&params.directory, &params.server, params.layer)?;
+        editable(&server)?;
+        let home = self.home(&root, server.layer, &params.server);
+        let change = Change {
+            name: params.server.to_string(),
+            set: params.set,
+            unset: params.unset.unwrap_or_default(),
+            revision: params.revision,
+        };
+        let gated = is_gated(request);
+        if params.dry_run == Some(true) || gated {
+            let path = home.path.clone();
+            let entry = blocking(move || {
+                let text = file::read_text(&path)
+                    .map_err(|error| Error::new(ErrorKind::ConfigBroken, error.to_string()))?;
+                store::look(&path, &text.unwrap_or_default(), |whole| {
+                    change.entry(whole).map(|(_, entry)| entry)
+                })
+            })
+            .await?;
+            if params.dry_run == Some(true) {
+                return Ok(shown(&home, &entry, false));
+            }
+            if params.rename.is_some() {
+                return Err(
+                    Error::new(ErrorKind::Forbidden, "a request cannot rename an entry")
+                        .hint("ask for a new entry, and for the removal of the old one"),
+                );
+            }
+            let action = Action::Write(Box::new(entry));
+            return self
+                .ask_for(request, &params.directory, vec![(home.place, action)])
+                .await;
         }
-        Ok(Written {
-            server: Some(self.record(&server)),
-            review: None,
-            file: Some(dir(&file)),
-            text: Some(shown),
-            written: true,
-        })
+        let (was_running, was_enabled) = (server.connected().is_some(), server.is_enabled());
+        let place = Place {
+            name: params
+                .rename
+                .as_ref()
+                .map_or_else(|| params.server.to_string(), ToString::to_string),
+            ..home.place.clone()
+        };
+        let (new_name, layer) = (place.name.clone(), place.layer);
+        let entry = self
+            .write(&home, move |whole| {
+                let (value, entry) = change.entry(whole)?;
+                if new_name != change.name {
+                    if store::get(whole, &["servers", &new_name]).is_some() {
+                        return Err(name_taken(&new_name, layer));
+                    }
+                    store::set(whole, &["servers", &change.name], None);
+                }
+                store::set(whole, &["servers", &new_name], Some(&value));
+                Ok(entry)
+            })
+            .await?;
+        self.keep_trust(&place, &root, &entry).await?;
+        let differs = crate::server::launch::digest(&entry) != server.digest;
+        if differs || place.name != *server.name || entry.enabled == Some(false) {
+            server.stop().await;
+        }
+        let start = was_running || (!was_enabled && entry.enabled != Some(false));
+        self.settled(&params.directory, &place, start, shown(&home, &entry, true))
+            .await
     }
 
     /// `mcp.remove`.
-    pub async fn remove(&self, _: &RequestContext, params: McpRemove) -> Result<McpRemoveResult, Error> {
+    pub async fn remove(
+        &self,
+        request: &RequestContext,
+        params: McpRemove,
+    ) -> Result<McpRemoveResult, Error> {
+        let root = self.root(&params.directory)?;
         let server = self.server_in(&params.directory, &params.server, params.layer)?;
-        writable(&server)?;
+        editable(&server)?;
+        let home = self.home(&root, server.layer, &params.server);
+        if is_gated(request) {
+            let written = self
+                .ask_for(request, &params.directory, vec![(home.place, Action::Remove)])
+                .await?;
+            return Ok(McpRemoveResult {
+                server: written.server,
+            });
+        }
         let name = params.server.to_string();
-        write(user_file(&self.core), move |servers| {
-            if let Some(property) = servers.get(&name) {
-                property.remove();
+        if !server.is_empty {
+            self.write(&home, move |whole| {
+                store::set(whole, &["servers", &name], None);
+                Ok(())
+            })
+            .await?;
+        }
+        self.forget(&home.place).await?;
+        server.stop().await;
+        self.layers.reload(&self.core);
+        Ok(McpRemoveResult {
+            server: self
+                .layers
+                .shown(&root, &params.server)
+                .map(|lower| self.record(&lower, &params.directory)),
+        })
+    }
+
+    /// `mcp.enable`: writes the user's own entry; elsewhere the switch is personal and kept beside it.
+    pub async fn enable(&self, request: &RequestContext, params: McpEnable) -> Result<Written, Error> {
+        let server = self.server_in(&params.directory, &params.server, params.layer)?;
+        let place = server.place();
+        if is_gated(request) {
+            let action = Action::Switch(params.enabled);
+            return self
+                .ask_for(request, &params.directory, vec![(place, action)])
+                .await;
+        }
+        match server.gate() {
+            Gate::Open | Gate::NeedsTrust | Gate::Forbidden { .. } => {}
+            Gate::Refused if !server.is_empty => {}
+            _ => {
+                return Err(server
+                    .refusal()
+                    .unwrap_or_else(|| self.unknown(Path::new("/"), &server.name)));
+            }
+        }
+        let home = self.home(Path::new("/"), Layer::User, &params.server);
+        let (enabled, switched) = (params.enabled, place.clone());
+        self.write(&home, move |whole| {
+            switch(whole, &switched, enabled);
+            // The person decided: what was refused or changed since its approval counts again.
+            if enabled {
+                ledger::clear(whole, &switched);
             }
             Ok(())
         })
         .await?;
-        server.stop().await;
-        self.layers.reload(&self.core);
-        Ok(McpRemoveResult {
-            server: self.layers.find(&params.server).map(|lower| self.record(&lower)),
-        })
-    }
-
-    /// `mcp.enable`.
-    pub async fn enable(&self, _: &RequestContext, params: McpEnable) -> Result<Written, Error> {
-        let server = self.server_in(&params.directory, &params.server, params.layer)?;
-        let mut written = Written {
-            server: None,
-            review: None,
-            file: None,
-            text: None,
-            written: false,
-        };
-        if server.layer == Layer::User {
-            let name = params.server.to_string();
-            let enabled = params.enabled;
-            let file = user_file(&self.core);
-            written.file = Some(dir(&file));
-            written.written = true;
-            write(file, move |servers| {
-                let Some(entry) = servers.object_value(&name) else {
-                    return Ok(());
-                };
-                let input = store::input(&json!(enabled));
-                match entry.get("enabled") {
-                    Some(property) => property.set_value(input),
-                    None => drop(entry.append("enabled", input)),
-                }
-                Ok(())
-            })
-            .await?;
-            self.layers.reload(&self.core);
-        } else {
-            // The host's own entry: the switch lasts as long as the connection.
-            server.switch(params.enabled);
-        }
-        let server = self.server_in(&params.directory, &params.server, Some(server.layer))?;
-        if params.enabled {
-            start_behind(&server);
-        } else {
+        if !params.enabled {
             server.stop().await;
         }
-        written.server = Some(self.record(&server));
-        Ok(written)
+        let written = Written {
+            server: None,
+            review: None,
+            file: Some(dir(&home.path)),
+            text: None,
+            written: true,
+        };
+        self.settled(&params.directory, &place, params.enabled, written)
+            .await
     }
 
     /// `mcp.config`: every entry of every layer, without secrets.
-    pub async fn config(&self, _: &RequestContext, params: McpConfig) -> Result<McpConfigResult, Error> {
-        self.open(check_directory(&params.directory)?);
+    pub async fn config(
+        &self,
+        request: &RequestContext,
+        params: McpConfig,
+    ) -> Result<McpConfigResult, Error> {
+        let root = self.root(&params.directory)?;
         self.layers.freshen(&self.core);
-        let user = self.layers.user();
-        let servers = self.layers.all();
-        let entries = servers
-            .iter()
-            .filter(|server| params.server.as_ref().is_none_or(|name| *name == server.name))
-            .map(|server| {
-                let (entry, masked) = secret::masked(&server.entry());
-                let text = serde_json::to_string(&*server.entry()).unwrap_or_default();
-                let is_user = server.layer == Layer::User;
-                let unknown = user
-                    .entries
-                    .iter()
-                    .find(|known| is_user && known.name == *server.name)
-                    .map(|known| known.unknown.clone());
-                let above = servers.iter().find(|other| {
-                    other.name == server.name && other.is_effective() && other.layer != server.layer
-                });
-                McpServerEntry {
-                    name: server.name.clone(),
-                    layer: server.layer,
-                    file: is_user.then(|| dir(&user.path)),
-                    revision: Revision::from(file::digest(text.as_bytes())),
-                    entry,
-                    masked: masked.into_iter().map(Pointer::from).collect(),
-                    unknown: unknown
-                        .unwrap_or_default()
-                        .into_iter()
-                        .map(Pointer::from)
-                        .collect(),
-                    read_only: !is_user,
-                    shadowed_by: above.map(|other| other.layer),
-                    pending: None,
-                }
-            });
+        let servers = self.layers.visible(&root);
+        let is_shown = |server: &&Arc<Server>| {
+            params.server.as_ref().is_none_or(|name| *name == server.name)
+                && !server.is_empty
+                && (request.tier == Tier::Local || !matches!(server.gate(), Gate::Pending { .. }))
+        };
+        let entries = servers.iter().filter(is_shown).map(|server| {
+            let (entry, masked) = secret::masked(&server.entry());
+            let above = self
+                .layers
+                .find(&root, &server.name)
+                .filter(|other| !Arc::ptr_eq(other, server));
+            McpServerEntry {
+                name: server.name.clone(),
+                layer: server.layer,
+                file: server.file.as_deref().map(dir),
+                revision: revision(&server.entry()),
+                entry,
+                masked: masked.into_iter().map(Pointer::from).collect(),
+                unknown: self
+                    .layers
+                    .unknown(server)
+                    .into_iter()
+                    .map(Pointer::from)
+                    .collect(),
+                read_only: server.is_read_only(),
+                shadowed_by: above.map(|other| other.layer),
+                pending: match server.gate() {
+                    Gate::Pending { expires_at } => Some(PendingStatus { expires_at }),
+                    _ => None,
+                },
+            }
+        });
         Ok(McpConfigResult {
             servers: entries.collect(),
-            files: self.files(),
+            files: self.files(&root),
         })
     }
 
     /// `mcp.reload`: reads the files again; an unchanged running server is not touched.
     pub async fn reload(&self, _: &RequestContext, params: McpReload) -> Result<McpReloadResult, Error> {
-        self.open(check_directory(&params.directory)?);
+        self.root(&params.directory)?;
         let reloaded = self.layers.reload(&self.core);
         Ok(McpReloadResult {
             added: reloaded.added,
@@ -210,84 +317,213 @@ impl Manager {
             unchanged: reloaded.unchanged,
         })
     }
+
+    /// Runs a change of a file where it may block. What the person writes into the user's file counts for what hung on
+    /// that place before, too.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        home: &Home,
+        change: impl FnOnce(&CstObject) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (path, readers, place) = (home.path.clone(), home.readers, home.place.clone());
+        let is_user = readers == Readers::Person;
+        if let Some(root) = &place.root {
+            super::gating::check_inside(&path, root)?;
+        }
+        blocking(move || {
+            store::edit(&path, readers, |whole| {
+                let outcome = change(whole)?;
+                if is_user && place.layer == Layer::User {
+                    ledger::clear(whole, &place);
+                }
+                Ok(outcome)
+            })
+        })
+        .await
+    }
+
+    /// Drops requests, tombstones and switches of a place that stands in another file than they do.
+    async fn forget(&self, place: &Place) -> Result<(), Error> {
+        let ledger = self.layers.ledger();
+        let is_known = ledger.requests.contains_key(place)
+            || ledger.tombstones.contains_key(place)
+            || ledger.approved.contains_key(place)
+            || ledger.switches.contains_key(place);
+        if !is_known {
+            return Ok(());
+        }
+        let (file, place) = (user_file(&self.core), place.clone());
+        blocking(move || {
+            store::edit(&file, Readers::Person, |whole| {
+                ledger::clear(whole, &place);
+                ledger::put_switch(whole, &place, None);
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    /// What the person writes into a project is trusted as it stands; the rest of the project is as trusted as before.
+    async fn keep_trust(&self, place: &Place, root: &Path, entry: &ServerEntry) -> Result<(), Error> {
+        if place.layer != Layer::Project {
+            return Ok(());
+        }
+        self.forget(place).await?;
+        self.trust_entry(root, &format!("project:{}", place.name), entry)
+            .await
+    }
+
+    /// Brings the servers in line after a change, and answers with the one it was about.
+    async fn settled(
+        &self,
+        directory: &Dir,
+        place: &Place,
+        start: bool,
+        mut written: Written,
+    ) -> Result<Written, Error> {
+        self.layers.reload(&self.core);
+        let root = self.root(directory)?;
+        if let Some(server) = self.layers.in_layer(&root, &place.name, place.layer) {
+            if start && server.is_enabled() && self.counts(&root, &server) {
+                start_behind(&server);
+            }
+            written.server = Some(self.record(&server, directory));
+        }
+        Ok(written)
+    }
+
+    fn counts(&self, root: &Path, server: &Arc<Server>) -> bool {
+        self.layers
+            .find(root, &server.name)
+            .is_some_and(|found| Arc::ptr_eq(&found, server))
+    }
+}
+
+/// One `mcp.edit`.
+struct Change {
+    name: String,
+    set: Option<ServerEntry>,
+    unset: Vec<Pointer>,
+    revision: Option<Revision>,
+}
+
+impl Change {
+    /// The entry after the change, as text and as read.
+    fn entry(&self, whole: &CstObject) -> Result<(Value, ServerEntry), Error> {
+        let Some(stored) = store::get(whole, &["servers", &self.name]) else {
+            return Err(Error::new(
+                ErrorKind::TargetMismatch,
+                format!("`{}` does not stand in its file any more", self.name),
+            )
+            .reason("unknown")
+            .server(self.name.as_str()));
+        };
+        let (known, _) = validate::known_members(&stored);
+        let current: ServerEntry = serde_json::from_value(known).unwrap_or_default();
+        let now = revision(&current);
+        if self.revision.as_ref().is_some_and(|wanted| *wanted != now) {
+            return Err(Error::new(
+                ErrorKind::StaleRevision,
+                format!("`{}` was changed since it was read", self.name),
+            )
+            .hint("read it again with `mcp.config`")
+            .revision(now));
+        }
+        let mut value = merge::merged(&stored, self.set.as_ref(), &self.unset)?;
+        value["updatedAt"] = env::now().into();
+        let (known, _) = validate::known_members(&value);
+        check_problems(&validate::problems(&known), "/set")?;
+        let entry = serde_json::from_value(known)
+            .map_err(|error| Error::new(ErrorKind::InvalidParams, error.to_string()).path("/set"))?;
+        Ok((value, entry))
+    }
+}
+
+/// Sets the switch of an entry where it belongs.
+pub(super) fn switch(whole: &CstObject, place: &Place, enabled: bool) {
+    if place.layer == Layer::User {
+        if store::get(whole, &["servers", &place.name]).is_some() {
+            store::set(whole, &["servers", &place.name, "enabled"], Some(&enabled.into()));
+        }
+    } else {
+        ledger::put_switch(whole, place, Some(enabled));
+    }
+}
+
+/// Whether a request has to wait for the person.
+pub(super) fn is_gated(request: &RequestContext) -> bool {
+    request.tier != Tier::Local
+}
+
+/// The digest of an entry as it stands in its file.
+fn revision(entry: &ServerEntry) -> Revision {
+    let text = serde_json::to_string(entry).unwrap_or_default();
+    Revision::from(file::digest(text.as_bytes()))
+}
+
+/// What is answered about a change.
+fn shown(home: &Home, entry: &ServerEntry, written: bool) -> Written {
+    Written {
+        server: None,
+        review: None,
+        file: Some(dir(&home.path)),
+        text: Some(serde_json::to_string_pretty(&secret::masked(entry).0).unwrap_or_default()),
+        written,
+    }
 }
 
 /// Starts a server without waiting; its record follows by `mcp.changed`.
 fn start_behind(server: &Arc<Server>) {
-    if server.is_enabled() {
-        let server = Arc::clone(server);
-        tokio::spawn(async move { drop(server.start().await) });
-    }
+    let server = Arc::clone(server);
+    tokio::spawn(async move { drop(server.start().await) });
 }
 
-fn dir(path: &std::path::Path) -> Dir {
+pub(super) fn dir(path: &Path) -> Dir {
     Dir::from(path.display().to_string())
 }
 
-fn writable(server: &Server) -> Result<(), Error> {
-    if server.layer == Layer::User {
+fn name_taken(name: &str, layer: Layer) -> Error {
+    Error::new(ErrorKind::NameTaken, format!("`{name}` is already used"))
+        .by(layer.as_str())
+        .hint("choose another name, or set `replace: true`")
+}
+
+fn editable(server: &Server) -> Result<(), Error> {
+    if !server.is_read_only() {
         return Ok(());
     }
+    let whose = match server.layer {
+        Layer::Host => "the host",
+        _ => "a package",
+    };
     Err(Error::new(
         ErrorKind::ReadOnly,
-        format!("`{}` comes from the host and cannot be changed here", server.name),
+        format!("`{}` comes from {whose} and cannot be changed here", server.name),
     )
     .by(server.layer.as_str())
     .hint("`mcp.enable` switches it off all the same")
     .server(ServerName::clone(&server.name)))
 }
 
-fn check_entry(problems: &[Problem]) -> Result<(), Error> {
+pub(super) fn check_entry(entry: &ServerEntry, at: &str) -> Result<(), Error> {
+    let value = serde_json::to_value(entry).unwrap_or_default();
+    check_problems(&validate::problems(&value), at)
+}
+
+fn check_problems(problems: &[Problem], at: &str) -> Result<(), Error> {
     let Some(problem) = problems.first() else {
         return Ok(());
     };
     Err(Error::new(ErrorKind::InvalidParams, problem.message.clone())
-        .path(format!("/entry{}", problem.pointer()))
+        .path(format!("{at}{}", problem.pointer()))
         .expected("an entry as docs/configuration.md describes it"))
 }
 
-/// A mask never reaches the disk.
-fn check_no_mask(entry: &ServerEntry) -> Result<(), Error> {
-    fn find(value: &Value, path: &mut Vec<String>) -> bool {
-        match value {
-            Value::String(text) => text.contains(secret::MASK),
-            Value::Array(items) => items
-                .iter()
-                .enumerate()
-                .any(|(index, item)| step(index.to_string(), item, path)),
-            Value::Object(members) => members
-                .iter()
-                .any(|(name, member)| step(name.clone(), member, path)),
-            _ => false,
-        }
-    }
-    fn step(name: String, value: &Value, path: &mut Vec<String>) -> bool {
-        path.push(name);
-        let found = find(value, path);
-        if !found {
-            path.pop();
-        }
-        found
-    }
-    let mut path = Vec::new();
-    if !find(&serde_json::to_value(entry).unwrap_or_default(), &mut path) {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::InvalidParams,
-        format!("`{}` is the mask of a secret, not a value", secret::MASK),
-    )
-    .path(format!("/entry{}", validate::pointer(&path)))
-    .expected("the secret itself, or a reference such as `${NAME}`"))
-}
-
-/// Runs a change of the user's file where it may block.
-async fn write(
-    path: PathBuf,
-    change: impl FnOnce(&jsonc_parser::cst::CstObject) -> Result<(), Error> + Send + 'static,
-) -> Result<(), Error> {
-    let written = tokio::task::spawn_blocking(move || store::edit(&path, change)).await;
-    written.unwrap_or_else(|error| {
+/// Runs what blocks on locks and on the disk.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
         Err(Error::new(
             ErrorKind::Internal,
             format!("the change was not made: {error}"),

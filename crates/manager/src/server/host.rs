@@ -62,7 +62,7 @@ impl ConnectionHost for Host {
             }
             Event::ListChanged(kind) => list_changed(&server, kind),
             Event::ResourceUpdated(uri) => {
-                for directory in server.core.open_directories() {
+                for directory in server.directories() {
                     let updated = McpResourceUpdated {
                         directory,
                         server: server.name.clone(),
@@ -163,6 +163,14 @@ async fn elicit(server: &Arc<Server>, calls: &[Arc<Call>], params: &RawValue) ->
     let Some(first) = calls.first() else {
         return decline(server, calls, "the server asked while no call to it was running");
     };
+    // Which of several calls asks may be open; then the person could be asked in the name of a peer.
+    if calls.iter().any(|call| !call.is_local) {
+        return decline(
+            server,
+            calls,
+            "the call came from a peer, and peers are never asked",
+        );
+    }
     let capabilities = &server.core.settings().capabilities;
     if capabilities.questions != Some(true) {
         return decline(

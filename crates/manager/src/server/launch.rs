@@ -11,13 +11,18 @@ use serde_json::json;
 
 use super::login_shell;
 use crate::config::expand::Expander;
-use crate::config::{file, validate};
+use crate::config::{file, secret, validate};
 use crate::env::Env;
 use crate::limits;
 
 /// What decides whether a running server is still the configured one, and what its era is remembered by.
 pub(crate) fn digest(entry: &ServerEntry) -> String {
-    let relevant = json!([
+    file::digest(relevant(entry).to_string().as_bytes())
+}
+
+/// The members that decide what is launched.
+pub(crate) fn relevant(entry: &ServerEntry) -> serde_json::Value {
+    json!([
         entry.command,
         entry.args,
         entry.env,
@@ -29,20 +34,34 @@ pub(crate) fn digest(entry: &ServerEntry) -> String {
         entry.oauth,
         entry.protocol,
         entry.elicitation,
-    ]);
-    file::digest(relevant.to_string().as_bytes())
+    ])
 }
 
-/// Prepares an entry for its start. Reads `envFile`, may ask the login shell; starts nothing of the server.
+/// How much of Pillion's environment a server gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Inherit {
+    All,
+    /// No credentials, and nothing that loads code, unless the entry's own `env` lists it.
+    Guarded,
+}
+
+/// Prepares an entry for its start, and says what it did with the environment. Reads `envFile`, may ask the login shell;
+/// starts nothing of the server.
 pub(crate) async fn target(
     entry: &ServerEntry,
     env: &Env,
     base: &Path,
+    inherit: Inherit,
     client: &(dyn Fn() -> reqwest::Client + Sync),
-) -> Result<Target, Error> {
+) -> Result<(Target, Vec<String>), Error> {
     match (&entry.command, &entry.url) {
-        (Some(command), None) => local(entry, command, env, base).await.map(Target::Stdio),
-        (None, Some(url)) => remote(entry, url, env, client()).map(Target::Http),
+        (Some(command), None) => {
+            let (target, notes) = local(entry, command, env, base, inherit).await?;
+            Ok((Target::Stdio(target), notes))
+        }
+        (None, Some(url)) => {
+            remote(entry, url, env, client()).map(|target| (Target::Http(target), Vec::new()))
+        }
         _ => Err(Error::new(
             ErrorKind::StartFailed,
             "an entry needs `command` or `url`",
@@ -50,7 +69,13 @@ pub(crate) async fn target(
     }
 }
 
-async fn local(entry: &ServerEntry, command: &str, env: &Env, base: &Path) -> Result<StdioTarget, Error> {
+async fn local(
+    entry: &ServerEntry,
+    command: &str,
+    env: &Env,
+    base: &Path,
+    inherit: Inherit,
+) -> Result<(StdioTarget, Vec<String>), Error> {
     let process = |name: &str| env.variable(name);
     let mut expander = Expander::new(&process);
     let env_file = entry
@@ -98,25 +123,73 @@ async fn local(entry: &ServerEntry, command: &str, env: &Env, base: &Path) -> Re
         None if base.is_dir() => base.to_owned(),
         None => PathBuf::from("/"),
     };
+    let mut notes = Vec::new();
     let mut variables: BTreeMap<OsString, OsString> = env.variables().iter().cloned().collect();
+    if inherit == Inherit::Guarded {
+        notes = withhold(&mut variables, &from_file, &own);
+    }
     variables.extend(
         from_file
             .into_iter()
+            .filter(|(name, _)| inherit == Inherit::All || !secret::is_loader_name(name))
             .map(|(name, value)| (name.into(), value.into())),
     );
     variables.extend(own.into_iter().map(|(name, value)| (name.into(), value.into())));
 
     let command = resolve(&command, &cwd, env, &mut variables).await?;
-    Ok(StdioTarget {
+    let target = StdioTarget {
         command,
         args,
         env: variables.into_iter().collect(),
         cwd,
         watchdog: env.watchdog(),
-    })
+    };
+    Ok((target, notes))
 }
 
-fn unset(expander: Expander<'_>) -> Result<(), Error> {
+/// Takes from the environment of a project's server what a project may not have unasked; says what, by name.
+fn withhold(
+    variables: &mut BTreeMap<OsString, OsString>,
+    from_file: &BTreeMap<String, String>,
+    own: &[(String, String)],
+) -> Vec<String> {
+    let is_guarded = |name: &str| secret::is_credential_name(name) || secret::is_loader_name(name);
+    let listed = |name: &str| own.iter().any(|(own, _)| own == name);
+    let mut withheld: Vec<String> = Vec::new();
+    variables.retain(|name, _| {
+        let name = name.to_string_lossy();
+        let kept = !is_guarded(&name);
+        if !kept && !listed(&name) {
+            withheld.push(name.into_owned());
+        }
+        kept
+    });
+    let loaders = from_file
+        .keys()
+        .filter(|name| secret::is_loader_name(name) && !listed(name));
+    withheld.extend(loaders.cloned());
+    let passed: Vec<String> = own
+        .iter()
+        .map(|(name, _)| name.clone())
+        .chain(
+            from_file
+                .keys()
+                .filter(|name| !secret::is_loader_name(name))
+                .cloned(),
+        )
+        .filter(|name| is_guarded(name))
+        .collect();
+    [
+        ("withheld from its environment", withheld),
+        ("passed on, since the entry lists it", passed),
+    ]
+    .into_iter()
+    .filter(|(_, names)| !names.is_empty())
+    .map(|(what, names)| format!("{what}: {}", names.join(", ")))
+    .collect()
+}
+
+pub(super) fn unset(expander: Expander<'_>) -> Result<(), Error> {
     let names = expander.unset();
     if names.is_empty() {
         return Ok(());

@@ -4,12 +4,13 @@ use std::time::Instant;
 
 use mcp::{Connection, Era, Transport};
 use protocol::{
-    Auth, ConnectionStatus, EraName, Error, ErrorKind, Fault, Issue, Layer, McpServerStatus, OauthSetting,
-    Remote, Retry, Revision, ServerEntry, State as Name, TransportName,
+    Auth, ConnectionStatus, EraName, Error, ErrorKind, Fault, Issue, IssueKind, Layer, McpServerStatus,
+    PendingStatus, Remote, Retry, Revision, ServerEntry, State as Name, TransportName,
 };
 
 use super::Server;
 use crate::config::secret;
+use crate::consent::Gate;
 use crate::env;
 
 /// Why a server does not run, and since when.
@@ -88,22 +89,46 @@ impl State {
 impl Server {
     /// The state by its public name.
     pub fn state_name(&self) -> Name {
-        if !self.is_enabled() {
-            return Name::Disabled;
+        match self.gate() {
+            Gate::NeedsTrust => return Name::NeedsTrust,
+            Gate::Pending { .. } => return Name::Pending,
+            Gate::Refused | Gate::Forbidden { .. } => return Name::Disabled,
+            Gate::Open if !self.is_switched_on() => return Name::Disabled,
+            Gate::Open => {}
         }
-        if self.faults().is_empty() {
-            self.state().name()
+        if !self.faults().is_empty() {
+            return Name::Error;
+        }
+        let state = self.state();
+        if self.is_authorizing() {
+            Name::Authorizing
+        } else if matches!(state, State::Ready { .. }) && self.login.need().is_some() {
+            Name::NeedsAuth
         } else {
-            Name::Error
+            state.name()
         }
     }
 
     /// The public record. `effective`: no entry of a higher layer hides it.
     pub fn status(&self, seq: u64, effective: bool) -> McpServerStatus {
         let entry = self.entry();
+        let gate = self.gate();
+        if let Gate::Pending { expires_at } = gate {
+            return self.pending_status(seq, effective, expires_at);
+        }
         let state = self.state();
         let faults = self.faults();
         let mut issues = self.catalog.issues();
+        if let Gate::Forbidden { reason } = &gate {
+            issues.push(Issue {
+                server: Some(self.name.clone()),
+                ..Issue::new(ErrorKind::Denied, format!("forbidden: {reason}"))
+            });
+        }
+        issues.extend(self.environment().into_iter().map(|note| Issue {
+            server: Some(self.name.clone()),
+            ..Issue::new(IssueKind::Note, note)
+        }));
         let config_fault = faults.first().map(|message| Fault {
             hint: Some("correct the entry in its file".to_owned()),
             ..Fault::new(ErrorKind::ConfigBroken, message.clone())
@@ -131,35 +156,49 @@ impl Server {
             _ => None,
         };
         let is_enabled = self.is_enabled();
+        let login_key = self.login_key();
+        let stored = self.stored_login().filter(|stored| stored.has_token);
+        let need = self.login.need().filter(|_| ready.is_some());
+        let auth = if self.is_authorizing() {
+            Auth::Pending
+        } else if login_key.is_some() && (need.is_some() || matches!(state, State::NeedsAuth { .. })) {
+            Auth::NeedsAuth
+        } else if stored.as_ref().is_some_and(auth::Stored::is_usable) {
+            Auth::Authorized
+        } else {
+            Auth::None
+        };
         McpServerStatus {
             name: self.name.clone(),
             label: entry.label.clone().unwrap_or_else(|| self.name.to_string()),
-            directory: None,
+            directory: self.directory.clone(),
             layer: self.layer,
             source: entry.source.clone().unwrap_or_else(|| match self.layer {
                 Layer::Host => "host".to_owned(),
                 _ => "manual".to_owned(),
             }),
             state: self.state_name(),
-            command: Some(shown_command(&entry, &state)),
+            command: (!self.is_empty).then(|| shown_command(&entry, &auth)),
             effective,
             connection: ready.map(|(connection, _)| connection_status(connection)),
             transport: entry.url.is_some().then_some(Remote::Remote),
-            auth: entry.url.is_some().then_some(match &state {
-                State::NeedsAuth { .. } => Auth::NeedsAuth,
-                _ => Auth::None,
-            }),
-            auth_stored: None,
-            auth_expires_at: None,
-            needs_trust: None,
+            auth: entry.url.is_some().then_some(auth),
+            auth_stored: login_key.is_some().then_some(stored.is_some()),
+            auth_expires_at: stored.as_ref().and_then(|stored| stored.expires_at),
+            needs_trust: (gate == Gate::NeedsTrust).then_some(true),
             pending: None,
             tools: counts[0],
             resources: counts[1],
             templates: counts[2],
             prompts: counts[3],
             issues: (!issues.is_empty()).then_some(issues),
-            error: config_fault.or_else(|| state.failure().filter(|_| is_enabled).map(Failure::fault)),
-            read_only: self.layer == Layer::Host,
+            error: config_fault.or_else(|| {
+                need.as_ref()
+                    .or(state.failure())
+                    .filter(|_| is_enabled)
+                    .map(Failure::fault)
+            }),
+            read_only: self.is_read_only(),
             timeout_ms: Some(self.call_timeout().as_millis() as u64),
             prefix: Some(self.prefix()),
             category: entry.category.clone(),
@@ -168,6 +207,49 @@ impl Server {
             seq,
             catalog: self.catalog.revision().map(Revision::from),
             retry,
+        }
+    }
+}
+
+impl Server {
+    /// Whether its entry stands in a file that is not changed here.
+    pub fn is_read_only(&self) -> bool {
+        !matches!(self.layer, Layer::User | Layer::Project)
+    }
+
+    /// The record while a request waits: nothing of what would run, or runs under this name otherwise.
+    fn pending_status(&self, seq: u64, effective: bool, expires_at: u64) -> McpServerStatus {
+        McpServerStatus {
+            name: self.name.clone(),
+            label: self.name.to_string(),
+            directory: self.directory.clone(),
+            layer: self.layer,
+            source: "request".to_owned(),
+            state: Name::Pending,
+            command: None,
+            effective,
+            connection: None,
+            transport: None,
+            auth: None,
+            auth_stored: None,
+            auth_expires_at: None,
+            needs_trust: None,
+            pending: Some(PendingStatus { expires_at }),
+            tools: None,
+            resources: None,
+            templates: None,
+            prompts: None,
+            issues: None,
+            error: None,
+            read_only: self.is_read_only(),
+            timeout_ms: None,
+            prefix: None,
+            category: None,
+            pid: None,
+            started_at: None,
+            seq,
+            catalog: None,
+            retry: None,
         }
     }
 }
@@ -189,13 +271,14 @@ fn connection_status(connection: &Connection) -> ConnectionStatus {
 }
 
 /// The command line, quoted and without secrets, or the URL without query and credentials.
-fn shown_command(entry: &ServerEntry, state: &State) -> String {
+fn shown_command(entry: &ServerEntry, auth: &Auth) -> String {
     if let Some(url) = &entry.url {
         let url = secret::bare_url(url);
-        let is_off = matches!(entry.oauth, Some(OauthSetting::Off(_)));
-        return match state {
-            State::NeedsAuth { .. } if !is_off => format!("{url} [oauth: needs authorization]"),
-            _ => url,
+        return match auth {
+            Auth::None => url,
+            Auth::NeedsAuth => format!("{url} [oauth: needs authorization]"),
+            Auth::Pending => format!("{url} [oauth: waiting for the browser]"),
+            Auth::Authorized => format!("{url} [oauth: authorized]"),
         };
     }
     let command = entry.command.clone().unwrap_or_default();
@@ -232,10 +315,10 @@ mod tests {
         )
         .unwrap();
         assert_eq!(
-            shown_command(&entry, &State::Stopped),
+            shown_command(&entry, &Auth::None),
             "npx -y 'a b' --token '********' 'it'\\''s' ''"
         );
         let entry = serde_json::from_value(json!({"url": "https://u:p@h/mcp?key=1"})).unwrap();
-        assert_eq!(shown_command(&entry, &State::Stopped), "https://h/mcp");
+        assert_eq!(shown_command(&entry, &Auth::None), "https://h/mcp");
     }
 }

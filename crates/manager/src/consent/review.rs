@@ -1,0 +1,256 @@
+//! What a person is shown of an entry: what would run or be reached, what it reads, what it loosens. Never a secret.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use protocol::{
+    Dir, Layer, LocalTarget, OauthSetting, Pointer, RemoteTarget, RemoteTransport, Review, ReviewReason,
+    Revision, ServerEntry, ServerName, Target,
+};
+use serde_json::{Value, json};
+
+use crate::config::{expand, file, secret};
+use crate::server::launch;
+
+/// Where the entry stands and why it is asked about.
+pub(crate) struct Subject<'a> {
+    pub directory: &'a Dir,
+    pub name: &'a str,
+    pub layer: Layer,
+    pub base: &'a Path,
+    pub why: ReviewReason,
+    /// What the revision must cover besides the entry.
+    pub state: Value,
+}
+
+/// Digest of everything that decides what is started and what it may read: what an approval or trust holds for.
+pub(crate) fn digest(entry: &ServerEntry) -> String {
+    let whole = json!([launch::relevant(entry), entry.tls, entry.account]);
+    file::strong_digest(whole.to_string().as_bytes())
+}
+
+/// The review of an entry; `stored` is what stands there now.
+pub(crate) fn review(subject: &Subject<'_>, entry: &ServerEntry, stored: Option<&ServerEntry>) -> Review {
+    let (masked, pointers) = secret::masked(entry);
+    let keeps = kept(entry, stored);
+    let before = stored
+        .filter(|stored| digest(stored) != digest(entry))
+        .map(|stored| target(stored, subject.base));
+    let revision = file::strong_digest(
+        json!([
+            subject.layer,
+            subject.name,
+            entry,
+            stored.map(digest),
+            subject.state
+        ])
+        .to_string()
+        .as_bytes(),
+    );
+    Review {
+        directory: subject.directory.clone(),
+        server: ServerName::from(subject.name),
+        layer: subject.layer,
+        revision: Revision::from(revision),
+        why: subject.why,
+        requested_by: None,
+        requested_at: None,
+        expires_at: None,
+        target: target(&masked, subject.base),
+        before,
+        reads: reads(entry),
+        keeps: keeps.into_iter().map(Pointer::from).collect(),
+        relaxes: relaxes(entry),
+        masked: pointers.into_iter().map(Pointer::from).collect(),
+        enabled: entry.enabled != Some(false),
+        warnings: warnings(entry, subject.layer),
+    }
+}
+
+/// What would run or be reached, without secrets.
+pub(crate) fn target(entry: &ServerEntry, base: &Path) -> Target {
+    let (entry, _) = secret::masked(entry);
+    if let Some(url) = &entry.url {
+        return Target::Remote(RemoteTarget {
+            url: url.to_string(),
+            transport: match entry.transport {
+                None => RemoteTransport::Auto,
+                Some(protocol::EntryTransport::Http) => RemoteTransport::Http,
+                Some(protocol::EntryTransport::Sse) => RemoteTransport::Sse,
+            },
+            header_names: entry
+                .headers
+                .iter()
+                .flatten()
+                .map(|(name, _)| name.clone())
+                .collect(),
+            oauth: !matches!(entry.oauth, Some(OauthSetting::Off(_))),
+        });
+    }
+    let cwd = entry
+        .cwd
+        .as_ref()
+        .map_or_else(|| base.to_owned(), |cwd| base.join(&**cwd));
+    Target::Local(LocalTarget {
+        command: entry.command.clone().unwrap_or_default(),
+        argv: entry.args.clone().unwrap_or_default(),
+        env_names: entry.env.iter().flatten().map(|(name, _)| name.clone()).collect(),
+        cwd: cwd.display().to_string(),
+    })
+}
+
+/// Variables and files that its start would read.
+fn reads(entry: &ServerEntry) -> Vec<String> {
+    let mut reads = BTreeSet::new();
+    let value = serde_json::to_value(entry).unwrap_or_default();
+    texts(&value, &mut |text| {
+        for name in expand::names(text) {
+            reads.insert(format!("${{{name}}}"));
+        }
+    });
+    if let Some(path) = &entry.env_file {
+        reads.insert(path.to_string());
+    }
+    if let Some(tls) = value["tls"].as_object() {
+        reads.extend(tls.values().filter_map(Value::as_str).map(str::to_owned));
+    }
+    reads.into_iter().collect()
+}
+
+fn texts(value: &Value, each: &mut impl FnMut(&str)) {
+    match value {
+        Value::String(text) => each(text),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, each)),
+        Value::Object(members) => members.values().for_each(|member| texts(member, each)),
+        _ => {}
+    }
+}
+
+/// Secrets that stand in the file already and that the new command or URL would be given.
+fn kept(entry: &ServerEntry, stored: Option<&ServerEntry>) -> Vec<String> {
+    let Some(stored) = stored else { return Vec::new() };
+    let (new, old) = (
+        serde_json::to_value(entry).unwrap_or_default(),
+        serde_json::to_value(stored).unwrap_or_default(),
+    );
+    secret::masked(entry)
+        .1
+        .into_iter()
+        .filter(|pointer| new.pointer(pointer) == old.pointer(pointer))
+        .collect()
+}
+
+/// What loosens a guard.
+fn relaxes(entry: &ServerEntry) -> Vec<String> {
+    let mut relaxes = Vec::new();
+    if let Some(auto) = entry.tools.as_ref().and_then(|tools| tools.auto.as_ref())
+        && !auto.is_empty()
+    {
+        relaxes.push(format!("tools.auto: nobody is asked before {}", auto.join(", ")));
+    }
+    if let Some(OauthSetting::On(oauth)) = &entry.oauth {
+        if let Some(tolerate) = oauth.tolerate.as_ref().filter(|list| !list.is_empty()) {
+            relaxes.push(format!("oauth.tolerate: {}", tolerate.join(", ")));
+        }
+        if matches!(oauth.resource, Some(protocol::ResourceSetting::Off(_))) {
+            relaxes.push("oauth.resource: tokens are not bound to this server".to_owned());
+        }
+    }
+    if let Some(protocol) = entry.protocol.as_ref().filter(|pinned| *pinned != "auto") {
+        relaxes.push(format!("protocol: {protocol}"));
+    }
+    if entry.tls.is_some() {
+        relaxes.push("tls: certificates of its own".to_owned());
+    }
+    relaxes
+}
+
+fn warnings(entry: &ServerEntry, layer: Layer) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (name, _) in entry.env.iter().flatten() {
+        if secret::is_loader_name(name) {
+            warnings.push(format!(
+                "`{name}` loads code into every program the server starts"
+            ));
+        }
+    }
+    if let Some(url) = entry.url.as_ref()
+        && url.starts_with("http:")
+        && !["http://127.0.0.1", "http://localhost", "http://[::1]"]
+            .iter()
+            .any(|local| url.starts_with(local))
+    {
+        warnings.push("the connection is not encrypted".to_owned());
+    }
+    let is_shell = entry.command.as_deref().is_some_and(|command| {
+        let name = command.rsplit(['/', '\\']).next().unwrap_or(command);
+        [
+            "sh",
+            "bash",
+            "zsh",
+            "fish",
+            "dash",
+            "cmd",
+            "cmd.exe",
+            "powershell",
+            "pwsh",
+            "eval",
+        ]
+        .contains(&name)
+    });
+    if is_shell {
+        warnings.push("the command is a shell: its arguments are a program".to_owned());
+    }
+    if matches!(layer, Layer::Project | Layer::ProjectPackage)
+        && entry
+            .command
+            .as_deref()
+            .is_some_and(|command| command.starts_with('.') || command.contains("./"))
+    {
+        warnings
+            .push("the program is a file of the project: what it does changes with the project".to_owned());
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(entry: Value, stored: Option<Value>) -> Review {
+        let entry = serde_json::from_value(entry).unwrap();
+        let stored: Option<ServerEntry> = stored.map(|stored| serde_json::from_value(stored).unwrap());
+        let subject = Subject {
+            directory: &Dir::from("/w"),
+            name: "a",
+            layer: Layer::User,
+            base: Path::new("/home/me"),
+            why: ReviewReason::Request,
+            state: Value::Null,
+        };
+        review(&subject, &entry, stored.as_ref())
+    }
+
+    #[test]
+    fn everything_that_is_read_is_named_and_no_value_shown() {
+        let review = shown(
+            json!({"command": "npx", "args": ["--token=tk-2", "${A}"], "env": {"X_KEY": "k-1", "Y": "${B:-d-3}"}, "envFile": "~/x.env"}),
+            None,
+        );
+        assert_eq!(review.reads, ["${A}", "${B}", "~/x.env"]);
+        let text = serde_json::to_string(&review).unwrap();
+        for hidden in ["tk-2", "k-1", "d-3"] {
+            assert!(!text.contains(hidden), "{hidden} in {text}");
+        }
+    }
+
+    #[test]
+    fn a_stored_secret_that_goes_elsewhere_is_named() {
+        let review = shown(
+            json!({"url": "https://evil.example/mcp", "headers": {"x-api-key": "k-1", "x-other-key": "k-2"}}),
+            Some(json!({"url": "https://good.example/mcp", "headers": {"x-api-key": "k-1"}})),
+        );
+        assert_eq!(review.keeps, [Pointer::from("/headers/x-api-key")]);
+        assert!(matches!(review.before, Some(Target::Remote(target)) if target.url.contains("good")));
+    }
+}

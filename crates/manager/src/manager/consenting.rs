@@ -1,0 +1,257 @@
+//! The person's decisions: requests and trust.
+
+use std::path::Path;
+
+use protocol::{
+    Decision, DecisionSubject, Error, ErrorKind, Layer, McpDecide, McpDecideResult, McpPending,
+    McpPendingResult, McpTrust, McpTrustResult, Review, ReviewReason, Revision, ServerEntry, TrustAction,
+};
+use serde_json::json;
+
+use super::Manager;
+use super::configuring::{blocking, switch};
+use super::gating::{Waiting, check_inside};
+use crate::config::layers::{TrustItem, project_file, trust_file, user_file};
+use crate::config::store::{self, Readers};
+use crate::consent::ledger::{self, Action};
+use crate::consent::review::{self, Subject};
+use crate::consent::trust::{self, Trusted, TrustedEntry};
+use crate::consent::{audit, pending};
+use crate::sink::RequestContext;
+use crate::{env, limits};
+
+impl Manager {
+    /// `mcp.pending`.
+    pub async fn pending(&self, _: &RequestContext, params: McpPending) -> Result<McpPendingResult, Error> {
+        self.root(&params.directory)?;
+        self.layers.freshen(&self.core);
+        let mut reviews = self.reviews(&params.directory);
+        reviews.truncate(limits::REQUESTS);
+        Ok(McpPendingResult {
+            reviews,
+            limit: limits::REQUESTS as u32,
+        })
+    }
+
+    /// `mcp.decide`: approval writes the entry and starts nothing; rejection drops what was submitted.
+    pub async fn decide(&self, _: &RequestContext, params: McpDecide) -> Result<McpDecideResult, Error> {
+        let root = self.root(&params.directory)?;
+        if params.subject == Some(DecisionSubject::Tools) {
+            let server = self.server(&params.directory, &params.server)?;
+            self.decide_tools(&server, &params.revision, params.decision)
+                .await?;
+            return Ok(McpDecideResult {
+                server: Some(self.record(&server, &params.directory)),
+            });
+        }
+        self.layers.freshen(&self.core);
+        let waiting = self.decided_on(&params.directory, &params.server, &params.revision)?;
+        let place = waiting.place.clone();
+        match params.decision {
+            Decision::Approve => self.approve(&root, waiting).await?,
+            Decision::Reject => self.reject(waiting).await?,
+        }
+        self.core.audit(&audit::Event::Decision {
+            server: &place.name,
+            layer: place.layer,
+            decision: params.decision.as_str(),
+        });
+        self.layers.reload(&self.core);
+        let server = self.layers.in_layer(&root, &place.name, place.layer);
+        let shown = server.or_else(|| self.layers.shown(&root, &place.name));
+        Ok(McpDecideResult {
+            server: shown.map(|server| self.record(&server, &params.directory)),
+        })
+    }
+
+    async fn approve(&self, root: &Path, waiting: Waiting) -> Result<(), Error> {
+        let now = env::now();
+        let file = user_file(&self.core);
+        let Waiting { place, request, .. } = waiting;
+        let of_project = place.layer == Layer::Project;
+        let known = self.layers.in_layer(root, &place.name, place.layer);
+        let stored = known
+            .filter(|server| !server.is_empty)
+            .map(|server| server.entry());
+        let action = request.as_ref().map(|request| request.action.clone());
+        let approved = match &action {
+            Some(action) => pending::proposed(action, stored.as_deref()),
+            None => stored.as_deref().cloned(),
+        };
+        // The project's file first: until the request is gone, what stands there counts for nothing.
+        if of_project && !matches!(action, None | Some(Action::Switch(_))) {
+            let (path, name) = (project_file(root), place.name.clone());
+            check_inside(&path, root)?;
+            let value = match &action {
+                Some(Action::Write(entry)) => Some(serde_json::to_value(entry).unwrap_or_default()),
+                _ => None,
+            };
+            let before = stored.as_deref().map(review::digest);
+            blocking(move || {
+                store::edit(&path, Readers::Everyone, |whole| {
+                    let now = pending::stored(whole, &name);
+                    if now.as_ref().map(review::digest) != before {
+                        return Err(pending::stale(&name));
+                    }
+                    store::set(whole, &["servers", &name], value.as_ref());
+                    Ok(())
+                })
+            })
+            .await?;
+        }
+        let digest = approved.as_ref().map(review::digest);
+        let (wanted, before) = (place.clone(), stored.as_deref().map(review::digest));
+        blocking(move || {
+            pending::change(&file, now, |whole, ledger| {
+                if ledger.requests.get(&wanted) != request.as_ref() {
+                    return Err(pending::stale(&wanted.name));
+                }
+                if wanted.layer == Layer::User {
+                    let now = pending::stored(whole, &wanted.name);
+                    if now.as_ref().map(review::digest) != before {
+                        return Err(pending::stale(&wanted.name));
+                    }
+                }
+                ledger::clear(whole, &wanted);
+                match &action {
+                    Some(Action::Write(entry)) if wanted.layer == Layer::User => {
+                        let value = serde_json::to_value(entry).unwrap_or_default();
+                        store::set(whole, &["servers", &wanted.name], Some(&value));
+                    }
+                    Some(Action::Remove) => {
+                        if wanted.layer == Layer::User {
+                            store::set(whole, &["servers", &wanted.name], None);
+                        }
+                        return Ok(());
+                    }
+                    Some(Action::Switch(enabled)) => switch(whole, &wanted, *enabled),
+                    Some(Action::Write(_)) | None => {}
+                }
+                ledger::put_approved(whole, &wanted, digest.as_deref());
+                Ok(())
+            })
+        })
+        .await?;
+        match approved {
+            Some(entry) if of_project => {
+                self.trust_entry(root, &format!("project:{}", place.name), &entry)
+                    .await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn reject(&self, waiting: Waiting) -> Result<(), Error> {
+        let now = env::now();
+        let file = user_file(&self.core);
+        let Waiting { place, request, .. } = waiting;
+        blocking(move || {
+            pending::change(&file, now, |whole, ledger| {
+                if ledger.requests.get(&place) != request.as_ref() {
+                    return Err(pending::stale(&place.name));
+                }
+                ledger::clear(whole, &place);
+                ledger::put_tombstone(whole, &place, Some(now));
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    /// `mcp.trust`.
+    pub async fn trust(&self, _: &RequestContext, params: McpTrust) -> Result<McpTrustResult, Error> {
+        let root = self.root(&params.directory)?;
+        self.layers.freshen(&self.core);
+        let (items, revision, trusted) = self.layers.to_trust(&root);
+        match params.action.unwrap_or(TrustAction::Review) {
+            TrustAction::Review => {}
+            TrustAction::Grant => {
+                if params.revision.as_deref() != Some(&*revision) {
+                    return Err(
+                        Error::new(ErrorKind::StaleReview, "the project is not as it was shown")
+                            .hint("look at `mcp.trust` again and decide again"),
+                    );
+                }
+                let entries = items
+                    .iter()
+                    .map(|item| (item.key.clone(), trusted_entry(&item.entry, &item.base)))
+                    .collect();
+                let granted = Trusted {
+                    granted_at: env::now(),
+                    entries,
+                };
+                self.change_trust(&root, move |_| Some(granted)).await?;
+            }
+            TrustAction::Revoke => self.change_trust(&root, |_| None).await?,
+        }
+        if let Some(action) = params.action.filter(|action| *action != TrustAction::Review) {
+            self.core.audit(&audit::Event::Trust {
+                directory: &params.directory,
+                action: action.as_str(),
+            });
+            self.layers.reload(&self.core);
+            self.core
+                .changes
+                .mark_all(&self.core, protocol::ChangeReason::Trust);
+        }
+        let reviews = items
+            .iter()
+            .map(|item| project_review(&params, item, trusted.as_ref()))
+            .collect();
+        Ok(McpTrustResult {
+            state: self.layers.trust_state(&root),
+            revision: Revision::from(revision),
+            reviews,
+        })
+    }
+
+    async fn change_trust(
+        &self,
+        root: &Path,
+        change: impl FnOnce(Option<Trusted>) -> Option<Trusted> + Send + 'static,
+    ) -> Result<(), Error> {
+        let (file, root) = (trust_file(&self.core), root.to_owned());
+        blocking(move || trust::change(&file, &root, change)).await
+    }
+
+    /// Trusts one entry as it stands, and leaves the rest of its project as trusted as it was.
+    pub(super) async fn trust_entry(&self, root: &Path, key: &str, entry: &ServerEntry) -> Result<(), Error> {
+        let (key, entry) = (key.to_owned(), trusted_entry(entry, root));
+        self.change_trust(root, move |trusted| {
+            let mut trusted = trusted.unwrap_or_else(|| Trusted {
+                granted_at: env::now(),
+                ..Trusted::default()
+            });
+            trusted.entries.insert(key, entry);
+            Some(trusted)
+        })
+        .await
+    }
+}
+
+fn trusted_entry(entry: &ServerEntry, base: &Path) -> TrustedEntry {
+    TrustedEntry {
+        digest: review::digest(entry),
+        target: review::target(entry, base),
+    }
+}
+
+fn project_review(params: &McpTrust, item: &TrustItem, trusted: Option<&Trusted>) -> Review {
+    let known = trusted.and_then(|trusted| trusted.entries.get(&item.key));
+    let subject = Subject {
+        directory: &params.directory,
+        name: &item.name,
+        layer: item.layer,
+        base: &item.base,
+        why: match trusted {
+            Some(_) if known.is_none_or(|known| known.digest != item.digest) => ReviewReason::ProjectChanged,
+            _ => ReviewReason::Project,
+        },
+        state: json!(item.key),
+    };
+    let mut review = review::review(&subject, &item.entry, None);
+    review.before = known
+        .filter(|known| known.digest != item.digest)
+        .map(|known| known.target.clone());
+    review
+}

@@ -1,0 +1,194 @@
+//! What others ask for: it becomes a request, and nothing of it is started, contacted or discovered before a person
+//! agrees.
+
+use std::path::PathBuf;
+
+use protocol::{Dir, Error, ErrorKind, Review, ReviewReason, Tier, Written};
+use serde_json::json;
+
+use super::Manager;
+use super::configuring::blocking;
+use crate::config::layers::user_file;
+use crate::consent::ledger::{Action, Place, Request};
+use crate::consent::review::{self, Subject};
+use crate::consent::{Gate, pending};
+use crate::env;
+use crate::sink::RequestContext;
+
+/// A request, and the review a person gets of it.
+pub(super) struct Waiting {
+    pub place: Place,
+    /// `None`: nobody sent it; the file was changed after an approval.
+    pub request: Option<Request>,
+    pub review: Review,
+}
+
+impl Manager {
+    /// Puts requests to the person: all of them or none.
+    pub(super) async fn ask_for(
+        &self,
+        context: &RequestContext,
+        directory: &Dir,
+        asked: Vec<(Place, Action)>,
+    ) -> Result<Written, Error> {
+        let now = env::now();
+        let by = match context.tier {
+            Tier::Local => "host",
+            Tier::Full | Tier::ReadOnly => "peer",
+        };
+        let first = asked.first().map(|(place, _)| place.clone());
+        let requests: Vec<(Place, Request)> = asked
+            .into_iter()
+            .map(|(place, action)| (place, pending::request(action, by, now)))
+            .collect();
+        let file = user_file(&self.core);
+        blocking(move || pending::submit(&file, now, &requests)).await?;
+        // Whatever runs under this name ends before this is answered.
+        self.layers.reload(&self.core);
+        let mut written = Written {
+            server: None,
+            review: None,
+            file: None,
+            text: None,
+            written: true,
+        };
+        let Some(place) = first else { return Ok(written) };
+        let root = self.core.root(directory);
+        if let Some(server) = self.layers.in_layer(&root, &place.name, place.layer) {
+            server.stop().await;
+            written.server = Some(self.record(&server, directory));
+        }
+        if context.tier == Tier::Local {
+            let waiting = self.waiting(directory);
+            written.review = waiting
+                .into_iter()
+                .find(|waiting| waiting.place == place)
+                .map(|waiting| waiting.review);
+        }
+        Ok(written)
+    }
+
+    /// The reviews that concern a directory.
+    pub(super) fn reviews(&self, directory: &Dir) -> Vec<Review> {
+        self.waiting(directory)
+            .into_iter()
+            .map(|waiting| waiting.review)
+            .collect()
+    }
+
+    /// Everything that waits for a decision and concerns a directory.
+    pub(super) fn waiting(&self, directory: &Dir) -> Vec<Waiting> {
+        let root = self.core.root(directory);
+        let ledger = self.layers.ledger();
+        let servers = self.layers.visible(&root);
+        let pending = servers.iter().filter_map(|server| match server.gate() {
+            Gate::Pending { expires_at } => Some((server, expires_at)),
+            _ => None,
+        });
+        let waiting = pending.filter_map(|(server, expires_at)| {
+            let place = server.place();
+            let request = ledger.requests.get(&place).cloned();
+            let stored = (!server.is_empty).then(|| server.entry());
+            let proposed = match &request {
+                Some(request) => pending::proposed(&request.action, stored.as_deref()),
+                None => stored.as_deref().cloned(),
+            }?;
+            let base = if server.is_empty {
+                self.base(&place)
+            } else {
+                server.base.clone()
+            };
+            let subject = Subject {
+                directory,
+                name: &place.name,
+                layer: place.layer,
+                base: &base,
+                why: ReviewReason::Request,
+                state: json!([
+                    place.root,
+                    request
+                        .as_ref()
+                        .map(|request| (request.requested_at, kind(&request.action)))
+                ]),
+            };
+            let before = request.as_ref().and(stored.as_deref());
+            let mut review = review::review(&subject, &proposed, before);
+            review.expires_at = Some(expires_at);
+            match &request {
+                Some(request) => {
+                    review.requested_by.clone_from(&request.requested_by);
+                    review.requested_at = Some(request.requested_at);
+                    if request.action == Action::Remove {
+                        review.warnings.insert(0, "the entry would be removed".to_owned());
+                    }
+                }
+                None => review.warnings.insert(
+                    0,
+                    "the entry was changed in its file after it had been approved".to_owned(),
+                ),
+            }
+            Some(Waiting {
+                place,
+                request,
+                review,
+            })
+        });
+        waiting.collect()
+    }
+
+    fn base(&self, place: &Place) -> PathBuf {
+        place
+            .root
+            .clone()
+            .unwrap_or_else(|| self.core.env.home().to_owned())
+    }
+
+    /// The one request that a decision names by the revision that was shown.
+    pub(super) fn decided_on(&self, directory: &Dir, name: &str, revision: &str) -> Result<Waiting, Error> {
+        let mut named: Vec<Waiting> = self
+            .waiting(directory)
+            .into_iter()
+            .filter(|waiting| waiting.place.name == name)
+            .collect();
+        if let Some(found) = named
+            .iter()
+            .position(|waiting| *waiting.review.revision == *revision)
+        {
+            return Ok(named.swap_remove(found));
+        }
+        let root = self.core.root(directory);
+        let is_known = !named.is_empty() || self.layers.shown(&root, name).is_some();
+        Err(if is_known {
+            pending::stale(name)
+        } else {
+            self.unknown(&root, name)
+        })
+    }
+}
+
+fn kind(action: &Action) -> &'static str {
+    match action {
+        Action::Write(_) => "write",
+        Action::Remove => "remove",
+        Action::Switch(true) => "on",
+        Action::Switch(false) => "off",
+    }
+}
+
+/// The error of a project whose folder leads somewhere else.
+pub(super) fn check_inside(path: &std::path::Path, root: &std::path::Path) -> Result<(), Error> {
+    let folder = path.parent().unwrap_or(path);
+    let leads_out = [path, folder]
+        .into_iter()
+        .filter_map(|path| std::fs::canonicalize(path).ok())
+        .any(|real| !real.starts_with(root));
+    if !leads_out {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::WriteFailed,
+        format!("`{}` is a link that leads out of the project", path.display()),
+    )
+    .hint("remove the link; nothing was changed")
+    .file(path.display().to_string()))
+}

@@ -1,0 +1,433 @@
+//! The gate: what others ask for waits for a person, and does nothing until then.
+
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::stories;
+use crate::support::{Host, TestEnv, clock};
+
+pub fn stories() -> Vec<Trial> {
+    stories!("approval":
+        a_request_does_nothing, approval_writes_and_starts_nothing, only_what_was_shown_is_approved,
+        rejection_drops_the_details, a_replaced_server_is_suspended, requests_lapse, ten_at_a_time,
+        requests_of_two_processes_share_the_limit, a_file_edit_after_approval_is_asked_again, requests_survive_restarts,
+        clocks_do_not_help, projects_have_requests_too, decisions_are_logged_when_wanted,
+    )
+}
+
+fn config(env: &TestEnv) -> Value {
+    let text = std::fs::read_to_string(env.data().join("mcp.json")).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+fn ask(host: &Host, name: &str, entry: &Value) -> Value {
+    host.must("mcp.add", json!({ "name": name, "entry": entry, "gate": true }))
+}
+
+fn review(host: &Host, name: &str) -> Value {
+    let pending = host.must("mcp.pending", json!({}));
+    let found = pending["reviews"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|review| review["server"] == name);
+    found
+        .cloned()
+        .unwrap_or_else(|| panic!("no review of {name} in {pending}"))
+}
+
+fn decide(host: &Host, review: &Value, decision: &str) -> Value {
+    host.must(
+        "mcp.decide",
+        json!({ "server": review["server"], "revision": review["revision"], "decision": decision }),
+    )
+}
+
+fn a_request_does_nothing() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    let mut entry = server.entry();
+    entry["args"] = json!(["--marker-argument"]);
+    let host = Host::start(&env);
+    let written = ask(&host, "srv", &entry);
+    assert_eq!(written["server"]["state"], "pending");
+    let record = host.status("srv");
+    let members: Vec<&str> = record
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name.as_str())
+        .collect();
+    for member in members {
+        assert!(
+            [
+                "name",
+                "label",
+                "layer",
+                "source",
+                "state",
+                "pending",
+                "effective",
+                "readOnly",
+                "seq",
+                "directory"
+            ]
+            .contains(&member),
+            "{member} in {record}"
+        );
+    }
+    for outcome in [
+        host.call("srv", "echo", json!({})),
+        host.ask("mcp.start", json!({ "server": "srv" })),
+        host.ask("mcp.tools.list", json!({ "server": "srv" })),
+    ] {
+        let error = outcome.expect_err("pending");
+        assert_eq!(
+            (error.kind(), &error.data["reason"]),
+            ("target_mismatch", &json!("pending"))
+        );
+    }
+    host.must("mcp.catalog", json!({}));
+    host.must("mcp.reload", json!({}));
+    assert_eq!(host.must("mcp.status", json!({}))["pending"], 1);
+    assert_eq!(server.log.starts().len(), 0);
+    for method in ["mcp.status", "mcp.config", "mcp.catalog"] {
+        let text = host.must(method, json!({})).to_string();
+        assert!(!text.contains("--marker-argument"), "{method}: {text}");
+    }
+}
+
+fn approval_writes_and_starts_nothing() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    let host = Host::start(&env);
+    ask(&host, "srv", &server.entry());
+    let shown = review(&host, "srv");
+    assert_eq!(
+        (&shown["why"], &shown["requestedBy"], &shown["target"]["command"]),
+        (&json!("request"), &json!("host"), &json!(server.command))
+    );
+    let decided = decide(&host, &shown, "approve");
+    assert_eq!(decided["server"]["state"], "stopped");
+    assert_eq!(server.log.starts().len(), 0);
+    assert_eq!(config(&env)["servers"]["srv"]["command"], json!(server.command));
+    assert!(config(&env).get("pending").is_none());
+    host.call("srv", "echo", json!({})).expect("approved");
+}
+
+fn only_what_was_shown_is_approved() {
+    let env = TestEnv::new();
+    let host = Host::start(&env);
+    ask(&host, "srv", &json!({ "command": "one" }));
+    let shown = review(&host, "srv");
+    host.must(
+        "mcp.add",
+        json!({ "name": "srv", "entry": { "command": "evil" }, "gate": true, "replace": true }),
+    );
+    let params = json!({ "server": "srv", "revision": shown["revision"], "decision": "approve" });
+    let error = host.ask("mcp.decide", params).expect_err("stale");
+    assert_eq!((error.code, error.kind()), (-32053, "stale_review"));
+    assert_eq!(host.status("srv")["state"], "pending");
+    assert!(config(&env)["servers"].get("srv").is_none());
+    // The same text asked for again is another request, too.
+    let shown = review(&host, "srv");
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    host.must(
+        "mcp.add",
+        json!({ "name": "srv", "entry": { "command": "evil" }, "gate": true, "replace": true }),
+    );
+    let params = json!({ "server": "srv", "revision": shown["revision"], "decision": "approve" });
+    assert_eq!(
+        host.ask("mcp.decide", params).expect_err("stale").kind(),
+        "stale_review"
+    );
+    let unknown = json!({ "server": "nobody", "revision": "x", "decision": "approve" });
+    assert_eq!(
+        host.ask("mcp.decide", unknown).expect_err("unknown").kind(),
+        "target_mismatch"
+    );
+}
+
+fn rejection_drops_the_details() {
+    let env = TestEnv::new();
+    let package = env.data().join("packages/lower");
+    std::fs::create_dir_all(&package).expect("a folder");
+    let lower = env.plain_server("lower", json!({}));
+    std::fs::write(
+        package.join("mcp.json"),
+        json!({ "servers": { "srv": lower.entry() } }).to_string(),
+    )
+    .expect("a file");
+    let host = Host::start(&env);
+    ask(&host, "srv", &json!({ "command": "wanted-by-a-model" }));
+    decide(&host, &review(&host, "srv"), "reject");
+    let text = std::fs::read_to_string(env.data().join("mcp.json")).expect("the file");
+    assert!(!text.contains("wanted-by-a-model"), "{text}");
+    // The name stays taken: nothing below it comes to life.
+    let record = host.status("srv");
+    assert_eq!(
+        (&record["state"], &record["layer"]),
+        (&json!("disabled"), &json!("user"))
+    );
+    let error = host.call("srv", "echo", json!({})).expect_err("refused");
+    assert_eq!(error.data["reason"], "disabled");
+    assert_eq!(lower.log.starts().len(), 0);
+    // It comes back by a fresh request or by the person's own hand.
+    ask(&host, "srv", &json!({ "command": "again" }));
+    assert_eq!(host.status("srv")["state"], "pending");
+    decide(&host, &review(&host, "srv"), "reject");
+    host.must("mcp.remove", json!({ "server": "srv", "layer": "user" }));
+    host.call("srv", "echo", json!({})).expect("the package's");
+}
+
+fn a_replaced_server_is_suspended() {
+    let env = TestEnv::new();
+    let (old, new) = (
+        env.plain_server("old", json!({})),
+        env.plain_server("new", json!({})),
+    );
+    let mut entry = old.entry();
+    entry["env"] = json!({ "API_KEY": "kept-1" });
+    env.write_config(&json!({ "srv": entry }));
+    let host = Host::start(&env);
+    host.start_server("srv");
+    let mut wanted = new.entry();
+    wanted["env"] = json!({ "API_KEY": "kept-1" });
+    host.must(
+        "mcp.add",
+        json!({ "name": "srv", "entry": wanted, "gate": true, "replace": true }),
+    );
+    clock::eventually("its process to end", || {
+        env.server_processes().is_empty().then_some(())
+    });
+    let shown = review(&host, "srv");
+    assert_eq!(
+        (&shown["before"]["command"], &shown["keeps"]),
+        (&json!(old.command), &json!(["/env/API_KEY"]))
+    );
+    assert!(host.call("srv", "echo", json!({})).is_err());
+    // A no leaves it off until the person says otherwise.
+    decide(&host, &shown, "reject");
+    assert_eq!(host.status("srv")["state"], "disabled");
+    host.must("mcp.enable", json!({ "server": "srv", "enabled": true }));
+    host.wait_state("srv", "ready");
+    assert_eq!((old.log.starts().len(), new.log.starts().len()), (2, 0));
+}
+
+fn now_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}
+
+/// What a clock would do in a day, done to the file.
+fn rewrite_times(env: &TestEnv, change: impl Fn(u64) -> u64) {
+    let mut text = config(env);
+    for (_, shelf) in text["pending"].as_object_mut().into_iter().flatten() {
+        for (_, request) in shelf.as_object_mut().into_iter().flatten() {
+            for member in ["requestedAt", "expiresAt"] {
+                let at = request[member].as_u64().expect("a time");
+                request[member] = json!(change(at));
+            }
+        }
+    }
+    std::fs::write(env.data().join("mcp.json"), text.to_string()).expect("a file");
+}
+
+const DAY: u64 = 24 * 60 * 60 * 1000;
+
+fn requests_lapse() {
+    let env = TestEnv::new();
+    let host = Host::start(&env);
+    let before = now_ms();
+    ask(&host, "srv", &json!({ "command": "secret-plan" }));
+    let shown = review(&host, "srv");
+    let expires = shown["expiresAt"].as_u64().expect("a time");
+    assert!(expires >= before + DAY && expires <= now_ms() + DAY);
+    rewrite_times(&env, |at| at - DAY);
+    host.wait_notification("mcp.changed", |params| {
+        params["server"] == "srv" && params["status"]["state"] == "disabled"
+    });
+    let params = json!({ "server": "srv", "revision": shown["revision"], "decision": "approve" });
+    assert_eq!(
+        host.ask("mcp.decide", params).expect_err("lapsed").kind(),
+        "stale_review"
+    );
+    assert_eq!(host.must("mcp.status", json!({}))["pending"], 0);
+    clock::eventually("its details to be dropped", || {
+        (!config(&env).to_string().contains("secret-plan")).then_some(())
+    });
+    assert_eq!(host.status("srv")["state"], "disabled");
+}
+
+fn ten_at_a_time() {
+    let env = TestEnv::new();
+    let host = Host::start(&env);
+    for n in 0..10 {
+        ask(&host, &format!("s{n}"), &json!({ "command": "x" }));
+    }
+    let params = json!({ "name": "one-more", "entry": { "command": "x" }, "gate": true });
+    let error = host.ask("mcp.add", params.clone()).expect_err("too many");
+    assert_eq!(
+        (error.code, error.kind(), &error.data["limit"]),
+        (-32054, "too_many_pending", &json!(10))
+    );
+    let budget = std::fs::read_to_string(env.data().join("mcp-pending-budget.json")).expect("the budget");
+    let budget: Value = serde_json::from_str(&budget).expect("JSON");
+    assert_eq!(budget["requests"].as_array().map(Vec::len), Some(10));
+    // Asking again under the same name takes no further place, and a decision frees one.
+    let again = json!({ "name": "s1", "entry": { "command": "y" }, "gate": true, "replace": true });
+    host.must("mcp.add", again);
+    decide(&host, &review(&host, "s0"), "reject");
+    host.must("mcp.add", params);
+    let pending = host.must("mcp.pending", json!({}));
+    assert_eq!(
+        (pending["reviews"].as_array().map(Vec::len), &pending["limit"]),
+        (Some(10), &json!(10))
+    );
+}
+
+fn requests_of_two_processes_share_the_limit() {
+    let env = TestEnv::new();
+    let hosts = [Host::start(&env), Host::start(&env)];
+    let accepted: usize = std::thread::scope(|scope| {
+        let threads: Vec<_> = hosts
+            .iter()
+            .enumerate()
+            .map(|(index, host)| {
+                scope.spawn(move || {
+                    let asked = (0..8).map(|n| {
+                        let name = format!("p{index}-{n}");
+                        host.ask(
+                            "mcp.add",
+                            json!({ "name": name, "entry": { "command": "x" }, "gate": true }),
+                        )
+                    });
+                    asked.filter(Result::is_ok).count()
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic"))
+            .sum()
+    });
+    assert_eq!(accepted, 10);
+    for host in &hosts {
+        assert_eq!(host.must("mcp.status", json!({}))["pending"], 10);
+    }
+}
+
+fn a_file_edit_after_approval_is_asked_again() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    let host = Host::start(&env);
+    ask(&host, "srv", &server.entry());
+    decide(&host, &review(&host, "srv"), "approve");
+    host.start_server("srv");
+    let mut text = config(&env);
+    text["servers"]["srv"]["args"] = json!(["--evil"]);
+    std::fs::write(env.data().join("mcp.json"), text.to_string()).expect("a file");
+    host.wait_state("srv", "pending");
+    clock::eventually("its process to end", || {
+        env.server_processes().is_empty().then_some(())
+    });
+    assert!(host.call("srv", "echo", json!({})).is_err());
+    let shown = review(&host, "srv");
+    assert_eq!(shown["target"]["argv"], json!(["--evil"]));
+    decide(&host, &shown, "approve");
+    host.call("srv", "echo", json!({}))
+        .expect("approved as it stands now");
+    // The person's own change is no such thing.
+    host.must(
+        "mcp.edit",
+        json!({ "server": "srv", "set": { "args": ["--mine"] } }),
+    );
+    assert_ne!(host.status("srv")["state"], "pending");
+}
+
+fn requests_survive_restarts() {
+    let env = TestEnv::new();
+    let host = Host::start(&env);
+    let server = env.plain_server("srv", json!({}));
+    ask(&host, "srv", &server.entry());
+    let shown = review(&host, "srv");
+    drop(host);
+    use std::os::unix::fs::PermissionsExt as _;
+    for file in ["mcp.json", "mcp-pending-budget.json"] {
+        let mode = std::fs::metadata(env.data().join(file))
+            .expect(file)
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+    let host = Host::start(&env);
+    assert_eq!(review(&host, "srv")["revision"], shown["revision"]);
+    decide(&host, &shown, "approve");
+    host.call("srv", "echo", json!({})).expect("approved");
+}
+
+/// Neither a clock that was set back nor a longer life written into the file keeps a request alive.
+fn clocks_do_not_help() {
+    let env = TestEnv::new();
+    let host = Host::start(&env);
+    ask(&host, "srv", &json!({ "command": "x" }));
+    rewrite_times(&env, |at| at + 2 * DAY);
+    clock::eventually("it to lapse", || {
+        (host.status("srv")["state"] == "disabled").then_some(())
+    });
+    assert_eq!(host.must("mcp.pending", json!({}))["reviews"], json!([]));
+}
+
+fn projects_have_requests_too() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    let host = Host::start(&env);
+    let params = json!({ "name": "srv", "entry": server.entry(), "gate": true, "scope": "project" });
+    host.must("mcp.add", params);
+    assert!(!env.project().join(".pillion/mcp.json").exists());
+    assert_eq!(host.status("srv")["layer"], "project");
+    let shown = review(&host, "srv");
+    assert_eq!(shown["layer"], "project");
+    decide(&host, &shown, "approve");
+    assert!(env.project().join(".pillion/mcp.json").exists());
+    assert_eq!(host.must("mcp.status", json!({}))["trust"], "trusted");
+    host.call("srv", "echo", json!({})).expect("approved is trusted");
+    assert!(!config(&env).to_string().contains(&server.command));
+}
+
+fn decisions_are_logged_when_wanted() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    let log = env.data().join("audit.jsonl");
+    let host = Host::start(&env);
+    host.must(
+        "mcp.add",
+        json!({ "name": "srv", "entry": server.entry(), "start": false }),
+    );
+    host.call("srv", "echo", json!({ "password": "in-no-log" }))
+        .expect("a call");
+    assert!(!log.exists(), "off by default");
+    std::fs::write(&log, "").expect("a file");
+    host.call("srv", "echo", json!({ "password": "in-no-log" }))
+        .expect("a call");
+    ask(
+        &host,
+        "other",
+        &json!({ "command": "x", "env": { "API_KEY": "in-no-log" } }),
+    );
+    decide(&host, &review(&host, "other"), "reject");
+    let text = std::fs::read_to_string(&log).expect("the log");
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(
+        (&lines[0]["event"], &lines[0]["tool"], &lines[0]["outcome"]),
+        (&json!("call"), &json!("echo"), &json!("ok"))
+    );
+    assert_eq!(
+        (&lines[1]["event"], &lines[1]["decision"]),
+        (&json!("decision"), &json!("reject"))
+    );
+    assert!(!text.contains("in-no-log"), "{text}");
+}

@@ -202,8 +202,9 @@ fn answers_at_once() {
     assert_eq!(page["servers"][0]["state"], "connecting", "{page}");
     assert_eq!(page["issues"][0]["server"], "slow", "{page}");
     // The news follows.
-    let record = host.wait_state("slow", "ready");
-    assert_eq!(record["tools"], 1);
+    host.wait_notification("mcp.changed", |params| {
+        params["status"]["state"] == "ready" && params["status"]["tools"] == 1
+    });
     assert_eq!(
         names(&host.must("mcp.tools.list", json!({ "waitMs": 0 }))),
         ["echo"]

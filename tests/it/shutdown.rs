@@ -13,7 +13,7 @@ use crate::support::{Host, HostOptions, StdioServer, TestEnv, clock, frames};
 pub fn stories() -> Vec<Trial> {
     stories!("shutdown":
         shutdown_and_exit, exit_alone, end_of_input, sigterm, sighup, sigint, broken_pipe, host_is_gone,
-        shutdown_answers_at_once, what_is_open_is_answered, nothing_is_taken_up_afterwards,
+        shutdown_answers_at_once, what_is_open_is_answered, questions_are_closed, nothing_is_taken_up_afterwards,
         stubborn_server, before_initialize,
     )
 }
@@ -162,6 +162,31 @@ fn what_is_open_is_answered() {
     assert_eq!((error.code, error.kind()), (-32055, "call_cancelled"));
     assert_eq!(error.data["by"], "shutdown");
     assert_eq!(shutdown.wait(), Ok(Value::Null));
+    host.notify("exit", Value::Null);
+    assert_eq!(host.wait_exit(LIMIT).code(), Some(0));
+}
+
+fn questions_are_closed() {
+    let env = TestEnv::new();
+    let question = json!({ "method": "elicitation/create", "params": {
+        "message": "m", "requestedSchema": { "type": "object", "properties": {} },
+    } });
+    let server = env.plain_server("srv", json!({ "tools/call": { "$ask": [question] } }));
+    env.write_config(&json!({ "srv": server.entry() }));
+    let host = Host::start(&env);
+    let call = host.send_call("srv", "echo", json!({}));
+    let question = host.wait_question(0);
+    assert_eq!(host.request("shutdown", Value::Null), Ok(Value::Null));
+    let closed = host.wait_notification("mcp.question.closed", |_| true);
+    assert_eq!(
+        (&closed["question"], &closed["reason"]),
+        (&question["id"], &json!("shutdown"))
+    );
+    assert_eq!(call.wait().expect_err("it is over").kind(), "call_cancelled");
+    assert_eq!(
+        server.log.wait_reply("ask-1")["result"],
+        json!({ "action": "cancel" })
+    );
     host.notify("exit", Value::Null);
     assert_eq!(host.wait_exit(LIMIT).code(), Some(0));
 }

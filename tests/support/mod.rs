@@ -8,6 +8,7 @@ pub mod contract;
 pub mod env;
 pub mod frames;
 pub mod host;
+pub mod inbox;
 pub mod matching;
 pub mod processes;
 pub mod scripted;

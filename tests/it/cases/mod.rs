@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
 
+use crate::support::clock;
+
 /// One case of a file.
 #[derive(Debug, Clone)]
 pub struct Case {
@@ -55,7 +57,11 @@ fn trial(case: Case, kits: Value) -> Trial {
     };
     match missing {
         Some(reason) => Trial::test(name, move || Err(Failed::from(reason))).with_ignored_flag(true),
-        None => Trial::test(name, move || run::run(&case, &kits).map_err(Failed::from)),
+        None => {
+            let watched = name.clone();
+            let run = move || clock::watched(&watched, || run::run(&case, &kits)).map_err(Failed::from);
+            Trial::test(name, run)
+        }
     }
 }
 

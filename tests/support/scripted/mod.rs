@@ -2,6 +2,7 @@
 //! the wire: [`stdio`], a process of this very test binary, and [`http`], a listener in this one.
 
 pub mod http;
+mod http_mcp;
 pub mod legacy_sse;
 pub mod log;
 pub mod plain;

@@ -134,7 +134,9 @@ impl Child {
             self.act(action, None);
         }
         let controlled = self.clone();
-        thread::spawn(move || controlled.obey());
+        // Counted before anything is read, so that no order given to this process can be missed.
+        let n_old = self.orders().lines().count();
+        thread::spawn(move || controlled.obey(n_old));
         let mut input = io::stdin().lock();
         let mut line = Vec::new();
         loop {
@@ -305,14 +307,16 @@ impl Child {
         }
     }
 
-    /// Lines of the control file, as the test writes them.
-    fn obey(&self) {
-        let Some(path) = self.config["control"].as_str() else {
-            return;
-        };
-        let mut n_done = std::fs::read_to_string(path).unwrap_or_default().lines().count();
+    /// The control file, as the test writes it.
+    fn orders(&self) -> String {
+        let path = self.config["control"].as_str().unwrap_or_default();
+        std::fs::read_to_string(path).unwrap_or_default()
+    }
+
+    fn obey(&self, n_old: usize) {
+        let mut n_done = n_old;
         loop {
-            let text = std::fs::read_to_string(path).unwrap_or_default();
+            let text = self.orders();
             let whole = text.rfind('\n').map_or("", |end| &text[..end]);
             for line in whole.lines().skip(n_done) {
                 n_done += 1;

@@ -37,7 +37,6 @@ fn main() {
     // Most of a story is waiting for processes.
     arguments.test_threads.get_or_insert(6);
     support::clock::watch();
-    support::clock::watch();
     let mut trials: Vec<Trial> = Vec::new();
     trials.extend(scripted::stories());
     trials.extend(handshake::stories());

@@ -11,6 +11,8 @@ use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 
+use crate::memory;
+
 /// The name it runs under: whoever ends all processes called like the binary must not end this one with them.
 const NAME: &str = "mcp-watch";
 
@@ -36,6 +38,8 @@ pub fn watchdog_fd() -> Option<Arc<OwnedFd>> {
 /// Reads ids until the pipe ends, then kills what is left.
 pub fn run() {
     child::settle();
+    // From here on it waits.
+    memory::forget_code();
     let ids = child::read_until_end();
     if !ids.is_empty() {
         child::kill(&ids);

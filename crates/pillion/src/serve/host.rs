@@ -9,11 +9,11 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use manager::HostSink;
-use protocol::{Notification, NotificationName};
+use protocol::{McpChanged, Notification, NotificationName};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::sync::oneshot;
+use tokio::sync::{broadcast, oneshot};
 
 use super::envelope::Id;
 use super::frame::Frame;
@@ -28,6 +28,8 @@ pub struct Host(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     outbox: Outbox,
+    /// For peers that subscribed.
+    news: broadcast::Sender<McpChanged>,
     wishes: OnceLock<Wishes>,
     asked: Mutex<Asked>,
 }
@@ -51,9 +53,15 @@ impl Host {
     pub fn new(outbox: Outbox) -> Host {
         Host(Arc::new(Shared {
             outbox,
+            news: broadcast::Sender::new(limits::PEER_MESSAGES as usize),
             wishes: OnceLock::new(),
             asked: Mutex::default(),
         }))
+    }
+
+    /// What peers may hear.
+    pub fn news(&self) -> broadcast::Sender<McpChanged> {
+        self.0.news.clone()
     }
 
     /// Once, while `initialize` is answered.
@@ -117,6 +125,12 @@ impl Host {
 
 impl HostSink for Host {
     fn notify(&self, notification: Notification) {
+        if let Notification::Changed(changed) = &notification
+            && self.0.news.receiver_count() > 0
+        {
+            // Nobody may listen any more.
+            let _ = self.0.news.send(changed.clone());
+        }
         if self
             .0
             .wishes

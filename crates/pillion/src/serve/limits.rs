@@ -43,3 +43,31 @@ pub const LAST_RESORT: Duration = Duration::from_millis(4_750);
 
 /// `shutdown` is answered by then, whatever is still in flight; hosts give up after half a second.
 pub const SHUTDOWN_ANSWER: Duration = Duration::from_millis(150);
+
+/// Without a message for this long (at most twice as long), the session is quiet.
+pub const QUIET: Duration = Duration::from_millis(500);
+
+/// Peers at a time: a handful of programs of one person.
+pub const PEER_CONNECTIONS: usize = 64;
+
+/// A body of a peer: an entry has a few kilobytes.
+pub const PEER_BODY_BYTES: usize = 1 << 20;
+
+/// The head of a peer's request, and how long it may take to come.
+pub const PEER_HEADER_BYTES: usize = 16 << 10;
+pub const PEER_HEADER: Duration = Duration::from_secs(10);
+
+/// Requests a second of all peers of one tier, and of those without a token.
+pub const PEER_REQUESTS_PER_SECOND: f64 = 100.0;
+
+/// Subscriptions of one connection: one per directory.
+pub const PEER_SUBSCRIPTIONS: u32 = 64;
+
+/// News that waits for a slow peer; then it misses some, and is told so by the connection's end.
+pub const PEER_MESSAGES: u32 = 256;
+
+/// After a failed accept.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long the lock of `peers.json` is waited for.
+pub const PEER_FILE_WAIT: Duration = Duration::from_secs(2);

@@ -21,6 +21,9 @@ mod tree;
 mod call;
 mod registry;
 
+mod peers;
+mod rest;
+
 mod frame;
 mod host;
 mod outbox;
@@ -28,6 +31,7 @@ mod outbox;
 mod ending;
 mod limits;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 #[cfg(unix)]
 use std::sync::Arc;
@@ -49,6 +53,9 @@ pub struct Args {
     /// Where Pillion keeps its files
     #[arg(long, value_name = "FOLDER")]
     data_dir: Option<PathBuf>,
+    /// Also let other programs of this machine in, at this loopback address; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
 }
 
 /// Serves one session; answers the exit code.
@@ -75,7 +82,7 @@ async fn serve(args: Args) -> std::io::Result<ending::End> {
     if let Some(data_dir) = args.data_dir {
         env = env.with_data_dir(std::path::absolute(data_dir)?);
     }
-    let session = Session::new(env, input);
+    let session = Session::new(env, input, args.listen);
     ending::watch_signals(session.ends())?;
     // A task in the queue like those of its requests: else it is polled before any of them, and a host that sends
     // without a pause gets `overloaded` for answers.

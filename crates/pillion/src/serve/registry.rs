@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use jsonrpsee::core::RegisterMethodError;
 use jsonrpsee::types::{ErrorObjectOwned, Id, Params};
-use jsonrpsee::{ConnectionId, Extensions, MethodCallback, Methods, RpcModule};
+use jsonrpsee::{ConnectionId, Extensions, MethodCallback, Methods, PendingSubscriptionSink, RpcModule};
 use manager::{Manager, RequestContext};
-use protocol::{Error, ErrorKind, Method, MethodSpec, Tier};
+use protocol::{Error, ErrorKind, McpChanged, Method, MethodSpec, Tier};
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use super::call::Call;
@@ -49,8 +51,97 @@ impl Registry {
     }
 }
 
+/// The peers' subscription to `mcp.changed`.
+pub const SUBSCRIBE: &str = "mcp.subscribe";
+pub const UNSUBSCRIBE: &str = "mcp.unsubscribe";
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Subscribe {
+    directory: protocol::Dir,
+}
+
+/// The same methods for peers, and news for those who subscribe.
+pub fn for_peers(manager: Manager, news: broadcast::Sender<McpChanged>) -> Methods {
+    let mut module = RpcModule::new(manager);
+    let subscription = move |params: Params<'static>, pending: PendingSubscriptionSink, manager: Arc<Manager>, extensions: Extensions| {
+        let mut news = news.subscribe();
+        async move {
+            let tier = extensions.get().copied().unwrap_or(Tier::ReadOnly);
+            let directory = match params.parse::<Subscribe>() {
+                Ok(params) if manager.is_open(&params.directory) => params.directory,
+                Ok(params) => return pending.reject(object(not_open(&params.directory))).await,
+                Err(fault) => {
+                    let error = Error::new(ErrorKind::InvalidParams, fault.message()).path("/directory");
+                    return pending.reject(object(error)).await;
+                }
+            };
+            // Who is gone already needs no news.
+            let Ok(sink) = pending.accept().await else { return };
+            while let Ok(changed) = news.recv().await {
+                if changed.directory != directory {
+                    continue;
+                }
+                let Ok(text) = shown(tier, &changed) else { return };
+                if sink.try_send(text).is_err() {
+                    return;
+                }
+            }
+        }
+    };
+    let filled = fill(&mut module).and_then(|()| {
+        module
+            .register_subscription(SUBSCRIBE, "mcp.changed", UNSUBSCRIBE, subscription)
+            .map(|_| ())
+    });
+    if let Err(fault) = filled {
+        tracing::error!(%fault, "a method could not be registered");
+    }
+    module.into()
+}
+
+/// A result as a tier may see it: read-only peers learn nothing of processes.
+fn shown<T: serde::Serialize>(tier: Tier, result: &T) -> Result<Box<RawValue>, serde_json::Error> {
+    fn strip(value: &mut Value) {
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(strip),
+            Value::Object(members) => {
+                members.shift_remove("pid");
+                members.shift_remove("stderrTail");
+                members.values_mut().for_each(strip);
+            }
+            _ => {}
+        }
+    }
+    if tier != Tier::ReadOnly {
+        return to_raw_value(result);
+    }
+    let mut value = serde_json::to_value(result)?;
+    strip(&mut value);
+    to_raw_value(&value)
+}
+
+/// A peer may name only directories that the host has open, so that no request can write into any folder it likes.
+fn permit_directory(manager: &Manager, params: Option<&str>) -> Result<(), Error> {
+    #[derive(serde::Deserialize)]
+    struct Probe {
+        directory: Option<protocol::Dir>,
+    }
+    // What does not read is refused by the schema afterwards.
+    let probe = params.and_then(|text| serde_json::from_str::<Probe>(text).ok());
+    match probe.and_then(|probe| probe.directory) {
+        Some(directory) if !manager.is_open(&directory) => Err(not_open(&directory)),
+        _ => Ok(()),
+    }
+}
+
+pub fn not_open(directory: &str) -> Error {
+    Error::new(ErrorKind::Forbidden, format!("`{directory}` is not open"))
+        .hint("peers may name directories that the host has open")
+}
+
 /// Whether a request of `tier` may use the method. Asked on every carrier.
-fn permit(method: Method, tier: Tier) -> Result<(), Error> {
+pub fn permit(method: Method, tier: Tier) -> Result<(), Error> {
     if method.allows(tier) {
         return Ok(());
     }
@@ -88,12 +179,13 @@ where
                 cancel: CancellationToken::new(),
                 tier,
             };
-            let outcome = match permit(M::METHOD, tier).and_then(|()| check::params::<M>(params.as_str())) {
+            let allowed = permit(M::METHOD, tier).and_then(|()| permit_directory(&manager, params.as_str()));
+            let outcome = match allowed.and_then(|()| check::params::<M>(params.as_str())) {
                 Ok(params) => run(manager, context, params).await,
                 Err(error) => Err(error),
             };
             outcome
-                .and_then(|result| to_raw_value(&result).map_err(internal))
+                .and_then(|result| shown(tier, &result).map_err(internal))
                 .map_err(object)
         }
     };
@@ -109,11 +201,11 @@ fn internal(fault: serde_json::Error) -> Error {
     )
 }
 
-fn object(error: Error) -> ErrorObjectOwned {
+pub fn object(error: Error) -> ErrorObjectOwned {
     ErrorObjectOwned::owned(error.code(), error.message, Some(error.data))
 }
 
-fn absent(method: Method) -> Error {
+pub fn absent(method: Method) -> Error {
     Error::new(
         ErrorKind::InvalidCommand,
         format!("this version of Pillion does not have `{method}`"),
@@ -144,7 +236,7 @@ mod tests {
 
     use manager::{Env, HostSink};
     use protocol::Notification;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -184,6 +276,8 @@ mod tests {
             assert_eq!(answer["error"]["code"], -32050, "{tier:?}");
             assert_eq!(answer["error"]["data"]["kind"], "forbidden", "{tier:?}");
         }
+        let elsewhere = json!({"jsonrpc": "2.0", "id": 1, "method": "mcp.status", "params": {"directory": "/elsewhere"}});
+        assert_eq!(ask(Some(Tier::Full), elsewhere).await["error"]["data"]["kind"], "forbidden");
         let status = json!({"jsonrpc": "2.0", "id": 1, "method": "mcp.status", "params": {}});
         assert_eq!(ask(None, status).await["error"]["data"]["path"], "/directory");
     }

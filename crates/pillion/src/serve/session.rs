@@ -3,6 +3,7 @@
 //! Everything that may take time runs in a task of its own; its answer goes to the outbox, and the loop does not even
 //! wait for room there.
 
+use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 
@@ -14,6 +15,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::call::Call;
 use super::ending::{self, End, Ends};
@@ -24,10 +26,12 @@ use super::host::Host;
 use super::lifecycle::{self, Lifecycle, Phase};
 use super::limits;
 use super::outbox::Outbox;
+use super::peers::{self, Peers};
 use super::pump::{Arrival, Pump};
 use super::registry::Registry;
 use super::requests::Requests;
 use super::stdio::{Input, Output};
+use crate::memory;
 
 /// The conversation, from the first byte to the last.
 pub struct Session {
@@ -41,16 +45,21 @@ pub struct Session {
     stopping: Option<JoinHandle<()>>,
     ends: Ends,
     ended: mpsc::Receiver<End>,
+    /// Where peers are let in, if they are.
+    listen: Option<SocketAddr>,
+    peers: Option<Peers>,
 }
 
 /// What the loop waits for.
 enum Event {
     Arrived(std::io::Result<Arrival>),
     Ended(End),
+    /// Time to see whether the session has become quiet.
+    Paused,
 }
 
 impl Session {
-    pub fn new(env: Env, input: Input) -> Session {
+    pub fn new(env: Env, input: Input, listen: Option<SocketAddr>) -> Session {
         let outbox = Outbox::new();
         let host = Host::new(outbox.clone());
         let (ends, ended) = mpsc::channel(1);
@@ -64,6 +73,8 @@ impl Session {
             stopping: None,
             ends,
             ended,
+            listen,
+            peers: None,
         }
     }
 
@@ -92,14 +103,28 @@ impl Session {
     }
 
     async fn serve(&mut self) -> End {
+        let pause = tokio::time::sleep(limits::QUIET);
+        tokio::pin!(pause);
+        // Whether a message came since the pause began; `None` once the session is quiet, and then nothing wakes it.
+        let mut stirred = Some(true);
         loop {
             let event = tokio::select! {
                 biased;
                 Some(end) = self.ended.recv() => Event::Ended(end),
                 arrival = self.pump.read() => Event::Arrived(arrival),
+                () = &mut pause, if stirred.is_some() => Event::Paused,
             };
             match event {
                 Event::Ended(end) => return end,
+                Event::Paused => {
+                    if stirred == Some(true) {
+                        stirred = Some(false);
+                        pause.as_mut().reset(Instant::now() + limits::QUIET);
+                    } else {
+                        stirred = None;
+                        memory::forget_code();
+                    }
+                }
                 Event::Arrived(Ok(Arrival::End)) => return End::InputClosed,
                 Event::Arrived(Ok(Arrival::Bytes)) => {}
                 Event::Arrived(Ok(Arrival::Fault(fault))) => self.fault(fault),
@@ -109,6 +134,9 @@ impl Session {
                 }
             }
             while let Some(item) = self.pump.next() {
+                if stirred.replace(true).is_none() {
+                    pause.as_mut().reset(Instant::now() + limits::QUIET);
+                }
                 if let Some(end) = self.item(item).await {
                     return end;
                 }
@@ -213,6 +241,15 @@ impl Session {
         {
             tracing::info!(%fault, process_id, "the host's process cannot be watched");
         }
+        if let Some(address) = self.listen.take() {
+            let (env, manager) = (settled.manager.env(), settled.manager.clone());
+            match peers::listen(address, env, manager, self.host.news()).await {
+                Ok(peers) => self.peers = Some(peers),
+                Err(fault) => {
+                    tracing::error!(%fault, %address, "peers cannot be let in");
+                }
+            }
+        }
         Ok(result)
     }
 
@@ -295,6 +332,7 @@ impl Session {
 
     /// Once; `beside` is done at the same time.
     fn stop_manager(&mut self, beside: impl Future<Output = ()> + Send + 'static) {
+        self.peers = None;
         let Some(manager) = self.manager().cloned() else {
             return;
         };

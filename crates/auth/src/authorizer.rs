@@ -42,6 +42,8 @@ pub struct Stored {
     pub is_renewable: bool,
     /// Epoch ms.
     pub expires_at: Option<u64>,
+    /// Another number means another token.
+    pub fingerprint: u64,
 }
 
 impl Stored {
@@ -54,6 +56,7 @@ impl Stored {
             is_expired: record.expires_within(0),
             is_renewable: record.refresh_token.is_some(),
             expires_at: record.expires_at,
+            fingerprint: fingerprint(record),
         }
     }
 
@@ -61,6 +64,14 @@ impl Stored {
     pub fn is_usable(&self) -> bool {
         self.has_token && (!self.is_expired || self.is_renewable)
     }
+}
+
+fn fingerprint(record: &Record) -> u64 {
+    let token = record.access_token.as_ref().map_or("", |token| token.expose());
+    let digest = ring::digest::digest(&ring::digest::SHA256, token.as_bytes());
+    digest.as_ref()[..8]
+        .iter()
+        .fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 /// Shared by everything that has to do with the logins of one data folder.

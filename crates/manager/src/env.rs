@@ -100,6 +100,28 @@ impl Env {
         self.variable_os(name).and_then(|value| value.into_string().ok())
     }
 
+    /// The names of the proxies that are configured for HTTP.
+    pub fn proxy_hosts(&self) -> Vec<String> {
+        let names = [
+            "HTTP_PROXY",
+            "HTTPS_PROXY",
+            "ALL_PROXY",
+            "http_proxy",
+            "https_proxy",
+            "all_proxy",
+        ];
+        let values = names.iter().filter_map(|name| self.variable(name));
+        let hosts = values.filter_map(|value| {
+            let value = if value.contains("://") {
+                value
+            } else {
+                format!("http://{value}")
+            };
+            Some(url::Url::parse(&value).ok()?.host_str()?.to_owned())
+        });
+        hosts.collect()
+    }
+
     /// Milliseconds since the epoch.
     pub fn now(&self) -> u64 {
         now()

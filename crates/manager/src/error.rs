@@ -1,5 +1,6 @@
 //! What a connection reports, in the words of the host's protocol.
 
+use auth::AuthError;
 use mcp::{CallError, CloseReason, Closed, ConnectError, SpawnFailure};
 use protocol::{Error, ErrorKind, Json, McpFault, ServerName};
 
@@ -66,7 +67,7 @@ pub(crate) fn start_error(error: &ConnectError) -> Error {
         } => hinted(
             ErrorKind::NeedsAuth,
             "needs authorization",
-            "put a token into `headers` of the entry",
+            "log in with `mcp.auth`, or put a token into `headers` of the entry",
         )
         .http_status(*status),
         ConnectError::Http { status, body, also } => {
@@ -84,6 +85,11 @@ pub(crate) fn start_error(error: &ConnectError) -> Error {
             };
             hinted(ErrorKind::ConnectFailed, message, hint).http_status(*status)
         }
+        ConnectError::Authorization(reason) => hinted(
+            ErrorKind::AuthFailed,
+            reason.clone(),
+            "try again later; what is stored was kept",
+        ),
         ConnectError::Unreachable(reason) => hinted(
             ErrorKind::ConnectFailed,
             format!("the server cannot be reached: {reason}"),
@@ -118,6 +124,31 @@ pub(crate) fn start_error(error: &ConnectError) -> Error {
             "the server has a fault",
         ),
     }
+}
+
+/// Why a login did not work.
+pub(crate) fn auth_error(error: &AuthError) -> Error {
+    let kind = match error {
+        AuthError::LoginNeeded | AuthError::ScopeNeeded { .. } => ErrorKind::NeedsAuth,
+        AuthError::Denied { .. } => ErrorKind::AuthDenied,
+        AuthError::TimedOut { .. } => ErrorKind::AuthTimedOut,
+        AuthError::Cancelled => ErrorKind::AuthCancelled,
+        AuthError::StateMismatch => ErrorKind::StateMismatch,
+        AuthError::RegistrationNeeded { .. } => ErrorKind::RegistrationNeeded,
+        AuthError::RedirectBusy { .. } => ErrorKind::RedirectBusy,
+        _ => ErrorKind::AuthFailed,
+    };
+    let mut shown = Error::new(kind, error.to_string());
+    shown.data.hint = error.hint().map(str::to_owned);
+    shown.data.oauth_error = error.oauth_error().map(str::to_owned);
+    match error {
+        AuthError::RegistrationNeeded { redirect_uri } => {
+            shown.data.redirect_uris = Some(vec![redirect_uri.clone()]);
+        }
+        AuthError::RedirectBusy { port, .. } => shown.data.by = Some(format!("port {port}")),
+        _ => {}
+    }
+    shown
 }
 
 fn hinted(kind: ErrorKind, message: impl Into<String>, hint: &str) -> Error {
@@ -200,7 +231,10 @@ pub(crate) fn call_error(error: CallError, server: &ServerName) -> Error {
         }
         CallError::Unauthorized { status, .. } => Error::new(ErrorKind::NeedsAuth, "needs authorization")
             .http_status(status)
-            .hint("put a token into `headers` of the entry"),
+            .hint("log in with `mcp.auth`, or put a token into `headers` of the entry"),
+        CallError::Authorization(reason) => {
+            Error::new(ErrorKind::AuthFailed, reason).hint("try again later; what is stored was kept")
+        }
         CallError::Unreachable(reason) => Error::new(
             ErrorKind::ConnectFailed,
             format!("the server cannot be reached: {reason}"),

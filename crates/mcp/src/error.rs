@@ -27,6 +27,9 @@ pub enum CallError {
     Http { status: u16, body: String },
     #[error("HTTP status {status}: authorization is needed")]
     Unauthorized { status: u16, challenges: Vec<String> },
+    /// The request was not sent, since it could not be authorized.
+    #[error("{0}")]
+    Authorization(String),
     /// The request did not reach the server.
     #[error("the server cannot be reached: {0}")]
     Unreachable(String),
@@ -63,6 +66,9 @@ pub enum ConnectError {
     },
     #[error("HTTP status {status}: authorization is needed")]
     Unauthorized { status: u16, challenges: Vec<String> },
+    /// Nothing was sent, since it could not be authorized.
+    #[error("{0}")]
+    Authorization(String),
     #[error("HTTP status {status}")]
     Http {
         status: u16,

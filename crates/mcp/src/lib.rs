@@ -6,6 +6,7 @@
 //!
 //! What a server sends stays the server's own text: results travel as [`serde_json::value::RawValue`] from the wire to the caller.
 
+mod authorization;
 mod connection;
 pub mod error;
 mod headers;
@@ -14,6 +15,7 @@ mod limits;
 pub mod target;
 mod transport;
 
+pub use authorization::{Attempts, Refusal, TokenSource};
 pub use connection::connect::connect;
 pub use connection::{CallOptions, Connection, ListLimits, Listed, Progress, ProgressSink, ServerInfo};
 pub use error::{CallError, CloseReason, Closed, ConnectError, SpawnFailure};
@@ -21,6 +23,6 @@ pub use headers::ToolHeaders;
 pub use host::{CallTag, ConnectionHost, Event, InputKind, InputReply, InputRequest, ListKind, LogLevel};
 pub use target::{
     ClientCapabilities, Elicitation, Era, Flavour, HttpTarget, Options, ProtocolChoice, StdioTarget, Target,
-    TokenSource, Transport,
+    Transport,
 };
-pub use transport::http::{ClientOptions, client, is_reserved_header};
+pub use transport::http::{ClientOptions, client, client_builder, is_reserved_header};

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use url::Url;
+
+use crate::authorization::TokenSource;
 
 /// A server to connect to.
 #[derive(Clone)]
@@ -49,11 +50,6 @@ pub enum Flavour {
     Auto,
     Streamable,
     Sse,
-}
-
-/// Gives the value of the `Authorization` header for the next request.
-pub trait TokenSource: Send + Sync {
-    fn token(&self) -> BoxFuture<'_, Option<String>>;
 }
 
 /// What this connection shall be like.

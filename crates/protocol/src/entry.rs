@@ -281,6 +281,34 @@ pub struct OAuth {
     /// The resource indicator (RFC 8707); `false` sends none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource: Option<ResourceSetting>,
+    /// Who gave out `clientId` (RFC 8414 §2); it is shown to no other authorization server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<Uri>,
+    /// How the client proves itself (RFC 7591 §2); default what the authorization server lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_endpoint_auth_method: Option<TokenEndpointAuthMethod>,
+    /// The client's own key as PEM (RFC 7523 §2.2), with the grant `client_credentials`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<1, 16384>>")]
+    pub private_key: Option<String>,
+    /// What it signs with (RFC 7518 §3.1): `ES256`, `RS256` or `EdDSA`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<1, 16>>")]
+    pub signing_algorithm: Option<String>,
+    /// The key's name among those of the client (RFC 7515 §4.1.4).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<1, 256>>")]
+    pub key_id: Option<String>,
+    /// What somebody signed for this workload (RFC 7523 §2.1), with the grant `jwt_bearer`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<1, 16384>>")]
+    pub assertion: Option<String>,
+    /// The identity provider that vouches for the person, with the grant `enterprise`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enterprise: Option<EnterpriseIdentity>,
+    /// Binds tokens to a key (RFC 9449) although the server does not demand it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dpop: Option<bool>,
     /// Names of checks to relax for servers that fail them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<List<Text<1, 64>, 16>>")]
@@ -295,6 +323,46 @@ impl std::fmt::Debug for OAuth {
             .field("scope", &self.scope)
             .field("grant", &self.grant)
             .finish_non_exhaustive()
+    }
+}
+
+/// An enterprise's identity provider (MCP, Enterprise-Managed Authorization).
+#[derive(Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EnterpriseIdentity {
+    /// Its token endpoint (RFC 8693).
+    pub token_endpoint: Uri,
+    /// Its name (RFC 8414 §2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<Uri>,
+    /// Our client id there.
+    #[schemars(with = "Text<1, 2048>")]
+    pub client_id: String,
+    /// Our secret there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<1, 4096>>")]
+    pub client_secret: Option<String>,
+    /// What it gave when the person logged in there.
+    #[schemars(with = "Text<1, 16384>")]
+    pub subject_token: String,
+    /// What that is (RFC 8693 §3); default an ID token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<1, 256>>")]
+    pub subject_token_type: Option<String>,
+}
+crate::word::debug_name_only!(EnterpriseIdentity);
+
+open_words! {
+    /// How a client proves itself at the token endpoint (RFC 7591 §2).
+    pub enum TokenEndpointAuthMethod {
+        /// It does not.
+        None = "none",
+        /// Its secret in the header `Authorization`.
+        ClientSecretBasic = "client_secret_basic",
+        /// Its secret in the form.
+        ClientSecretPost = "client_secret_post",
+        /// A signature of its own key.
+        PrivateKeyJwt = "private_key_jwt",
     }
 }
 

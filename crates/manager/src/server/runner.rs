@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::host::Host;
 use super::state::{Failure, State};
-use super::{Server, launch};
+use super::{Server, launch, login};
 use crate::env;
 use crate::error::{exit_error, start_error};
 use crate::limits;
@@ -23,6 +23,8 @@ use crate::limits;
 pub(super) enum Order {
     Start(oneshot::Sender<Result<Connection, Error>>),
     Stop(oneshot::Sender<()>),
+    /// Stop when idle.
+    Rest,
     /// Stop when idle, and end the task.
     Retire,
     /// A connection ended by itself.
@@ -41,6 +43,8 @@ struct Runner {
     crashes: u32,
     generation: u64,
     retired: bool,
+    /// To stop as soon as nobody uses it.
+    resting: bool,
 }
 
 /// What the task does next.
@@ -61,6 +65,7 @@ pub(super) async fn run(server: Arc<Server>, orders: mpsc::UnboundedReceiver<Ord
         crashes: 0,
         generation: 0,
         retired: false,
+        resting: false,
     };
     let mut next = Next::Rest;
     loop {
@@ -89,7 +94,7 @@ impl Runner {
                 self.stopped(done);
                 Next::Rest
             }
-            Some(Order::Closed { .. }) => Next::Rest,
+            Some(Order::Closed { .. } | Order::Rest) => Next::Rest,
             Some(Order::Retire) | None => Next::End,
         }
     }
@@ -110,6 +115,10 @@ impl Runner {
                         return Next::Rest;
                     }
                     Some(Order::Closed { .. }) => {}
+                    Some(Order::Rest) => {
+                        self.server.set_state(State::Stopped);
+                        return Next::Rest;
+                    }
                     Some(Order::Retire) | None => {
                         self.server.set_state(State::Stopped);
                         return Next::End;
@@ -136,6 +145,7 @@ impl Runner {
     /// One attempt to start. A stop, or the removal of the entry, interrupts it.
     async fn connect(&mut self) -> Next {
         self.generation += 1;
+        self.resting = false;
         self.server.set_state(State::Connecting);
         // A panic of ours must not take the server's task with it: nobody could start the server again.
         let attempt = AssertUnwindSafe(open(Arc::clone(&self.server), self.generation)).catch_unwind();
@@ -146,6 +156,7 @@ impl Runner {
                 order = self.orders.recv() => match order {
                     Some(Order::Start(reply)) => self.waiting.push(reply),
                     Some(Order::Closed { .. }) => {}
+                    Some(Order::Rest) => self.resting = true,
                     Some(Order::Stop(done)) => {
                         self.settle(&Err(Error::new(ErrorKind::CallCancelled, "the server was stopped while it started").by("stop")));
                         self.stopped(done);
@@ -209,7 +220,7 @@ impl Runner {
     async fn supervise(&mut self, connection: Connection, since: Instant) -> Next {
         loop {
             let in_use = self.server.in_use.load(Ordering::Relaxed) > 0;
-            if self.retired && !in_use {
+            if (self.retired || self.resting) && !in_use {
                 return self.close(&connection, None).await;
             }
             let idle = self
@@ -238,8 +249,11 @@ impl Runner {
                 () = self.server.freed.notified() => {}
                 order = self.orders.recv() => match order {
                     Some(Order::Start(reply)) => {
+                        // Switched on again before it came to rest.
+                        self.resting = false;
                         let _ = reply.send(Ok(connection.clone()));
                     }
+                    Some(Order::Rest) => self.resting = true,
                     Some(Order::Stop(done)) => return self.close(&connection, Some(done)).await,
                     Some(Order::Retire) => self.retired = true,
                     Some(Order::Closed { generation, closed }) if generation == self.generation => {
@@ -332,9 +346,32 @@ async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Error>
         .acquire()
         .await
         .map_err(|_| Error::new(ErrorKind::Internal, "no more starts"))?;
+    // It may have waited for its turn for a while.
+    if let Some(refusal) = server.refusal() {
+        return Err(refusal);
+    }
     let entry = server.entry();
     let base: &Path = &server.base;
-    let target = launch::target(&entry, &server.core.env, base, &|| server.core.client().clone()).await?;
+    let policy = if server.is_of_project() {
+        launch::Inherit::Guarded
+    } else {
+        launch::Inherit::All
+    };
+    let (mut target, notes) = launch::target(&entry, &server.core.env, base, policy, &|| {
+        server.core.client().clone()
+    })
+    .await?;
+    server.set_environment(notes);
+    if let Target::Http(target) = &mut target {
+        target.tokens = login::tokens(&server)?;
+    }
+    if let Some(reason) = server.core.forbidden(&server.name, &target) {
+        return Err(Error::new(
+            ErrorKind::Denied,
+            format!("`{}` is forbidden: {reason}", server.name),
+        )
+        .by("administrator"));
+    }
     for name in entry
         .headers
         .iter()
@@ -407,7 +444,10 @@ async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Error>
                     &format!("the server asks for a login ({}{scope})", challenge.scheme),
                 );
             }
-            let mut error = start_error(&error);
+            let mut error = match (&error, server.login.refusal()) {
+                (ConnectError::Unauthorized { status, .. }, Some(refusal)) => refusal.http_status(*status),
+                _ => start_error(&error),
+            };
             if is_remote
                 && matches!(entry.oauth, Some(protocol::OauthSetting::Off(_)))
                 && error.kind == ErrorKind::NeedsAuth
@@ -430,7 +470,7 @@ fn is_reserved(name: &str) -> bool {
 }
 
 /// What is done right after a start: the list of tools is read, and subscriptions of the last connection are renewed.
-fn greet(server: &Arc<Server>, connection: &Connection) {
+pub(super) fn greet(server: &Arc<Server>, connection: &Connection) {
     let server = Arc::clone(server);
     let connection = connection.clone();
     tokio::spawn(async move {

@@ -12,7 +12,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::call::Call;
+use super::call::{Call, Hold};
 use super::envelope::{self, Incoming, Outcome};
 use super::failure::Failure;
 use crate::error::{CloseReason, Closed, ConnectError};
@@ -447,6 +447,15 @@ impl Inbox for Core {
 
     fn failed(&self, id: u64, error: TransportError) {
         self.answer(id, Err(Failure::from_transport(error)));
+    }
+
+    fn hold(&self, id: u64) -> Box<dyn Send + Sync> {
+        let call = self
+            .state()
+            .waiting
+            .get(&id)
+            .and_then(|waiting| waiting.call.clone());
+        Box::new(Hold::on(call.into_iter().collect()))
     }
 
     fn oversize(&self, head: &[u8], tail: Option<&[u8]>) -> bool {

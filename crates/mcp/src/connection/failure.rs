@@ -57,6 +57,7 @@ impl Failure {
                     body,
                 } => ConnectError::Protocol(no_answer(status, content_type.as_deref(), &body)),
                 TransportError::Redirect(to) => ConnectError::Redirect(to),
+                TransportError::Authorization(why) => ConnectError::Authorization(why),
                 TransportError::Connect(why) => ConnectError::Unreachable(why),
                 TransportError::TooLarge { limit } => ConnectError::TooLarge { limit },
                 other => ConnectError::Protocol(other.to_string()),
@@ -127,6 +128,7 @@ impl From<Failure> for CallError {
                         other => other.to_string(),
                     })
                 }
+                TransportError::Authorization(why) => CallError::Authorization(why),
                 TransportError::StreamEnded => CallError::StreamEnded,
                 TransportError::TooLarge { limit } => CallError::TooLarge { limit },
                 TransportError::BadMedia {

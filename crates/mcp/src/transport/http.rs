@@ -28,7 +28,7 @@ use crate::error::{CloseReason, Closed};
 use crate::limits::{DELETE_WAIT, LISTEN_WAIT, SHOWN_BODY};
 use crate::target::{Era, HttpTarget};
 
-pub use self::client::{ClientOptions, client};
+pub use self::client::{ClientOptions, client, client_builder};
 pub use self::exchange::is_reserved_header;
 
 /// The first version that wants to be named in a header.
@@ -192,7 +192,9 @@ impl Shared {
         }
         let response = self
             .endpoint
-            .send(Method::POST, headers, Some(out.text.clone()))
+            .send(Method::POST, headers, Some(out.text.clone()), &|| {
+                self.hold(out.kind)
+            })
             .await?;
         if response.status().is_success() {
             return Ok(response);
@@ -250,7 +252,20 @@ impl Shared {
         let mut headers = session.headers(JSON_OR_EVENTS);
         headers.remove(ACCEPT);
         // 405 means that the server does not care; nothing else matters either.
-        let _ = tokio::time::timeout(DELETE_WAIT, self.endpoint.send(Method::DELETE, headers, None)).await;
+        let _ = tokio::time::timeout(
+            DELETE_WAIT,
+            self.endpoint
+                .send(Method::DELETE, headers, None, &exchange::no_hold),
+        )
+        .await;
+    }
+
+    /// Stops the clock of a request while its authorization is settled.
+    fn hold(&self, kind: OutKind) -> Box<dyn Send + Sync> {
+        match (kind, self.inbox.upgrade()) {
+            (OutKind::Request(id), Some(inbox)) => inbox.hold(id),
+            _ => exchange::no_hold(),
+        }
     }
 
     fn fail(&self, id: u64, error: TransportError) {

@@ -37,6 +37,10 @@ pub(crate) trait Inbox: Send + Sync {
     fn waits_for(&self, id: u64) -> bool;
     /// This request will get no answer. Harmless for a request that has one already.
     fn failed(&self, id: u64, error: TransportError);
+    /// The clock of this request's call stands still while the guard lives: a person is waited for.
+    fn hold(&self, _id: u64) -> Box<dyn Send + Sync> {
+        Box::new(())
+    }
     /// A message too large to keep on a carrier that all requests share: its first bytes, and its last ones once they are known. The engine looks in them for
     /// the id of the request to fail, and says whether it found one.
     fn oversize(&self, head: &[u8], tail: Option<&[u8]>) -> bool;
@@ -121,6 +125,9 @@ pub(crate) enum TransportError {
     /// A redirect that is not followed: its target without query.
     #[error("the server redirects to {0}")]
     Redirect(String),
+    /// The message could not be authorized.
+    #[error("{0}")]
+    Authorization(String),
     /// DNS, TCP, TLS.
     #[error("the server cannot be reached: {0}")]
     Connect(String),

@@ -166,7 +166,15 @@ impl Shared {
         for (name, value) in out.headers {
             headers.insert(name, value);
         }
-        let response = self.endpoint.send(Method::POST, headers, Some(out.text)).await?;
+        let kind = out.kind;
+        let hold = || match (kind, self.inbox.upgrade()) {
+            (OutKind::Request(id), Some(inbox)) => inbox.hold(id),
+            _ => exchange::no_hold(),
+        };
+        let response = self
+            .endpoint
+            .send(Method::POST, headers, Some(out.text), &hold)
+            .await?;
         if response.status().is_success() {
             Ok(())
         } else {
@@ -190,7 +198,9 @@ async fn open_stream(endpoint: &Endpoint) -> Result<Response, TransportError> {
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
     // Compressing proxies hold back the events of an endless stream.
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    let response = endpoint.send(Method::GET, headers, None).await?;
+    let response = endpoint
+        .send(Method::GET, headers, None, &exchange::no_hold)
+        .await?;
     if !response.status().is_success() {
         return Err(exchange::refusal(response).await);
     }

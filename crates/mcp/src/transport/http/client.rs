@@ -25,17 +25,18 @@ impl Default for ClientOptions {
 /// One pool of connections, the proxies of the environment (`NO_PROXY` included), the certificates of the system.
 /// It follows no redirect by itself: whoever sends a request decides which ones are harmless.
 pub fn client(options: &ClientOptions) -> reqwest::Client {
-    builder(options).build().unwrap_or_else(|error| {
+    client_builder(options).build().unwrap_or_else(|error| {
         // A bare container has no certificates at all. Servers on this machine are reached without.
         tracing::warn!("no certificates of certification authorities were found, https will fail: {error}");
-        builder(options)
+        client_builder(options)
             .tls_certs_only([])
             .build()
             .expect("a client without certificates has nothing to load")
     })
 }
 
-pub(crate) fn builder(options: &ClientOptions) -> reqwest::ClientBuilder {
+/// The same before it is built, for exchanges that need other rules on top.
+pub fn client_builder(options: &ClientOptions) -> reqwest::ClientBuilder {
     // The second one to install a provider is told so; both would be the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()

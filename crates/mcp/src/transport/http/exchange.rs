@@ -13,12 +13,14 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use reqwest::Response;
 use url::Url;
 
+use crate::authorization::{Attempts, Refusal, TokenSource};
 use crate::limits::{ERROR_BODY, ERROR_BODY_WAIT, MAX_REDIRECTS};
-use crate::target::{HttpTarget, TokenSource};
+use crate::target::HttpTarget;
 use crate::transport::TransportError;
 
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(crate) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Whether a header is set by the protocol: where a user configured it, it is ignored.
@@ -77,45 +79,95 @@ impl Endpoint {
         self.url.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Sends a request and returns what was answered, whatever its status.
+    /// Sends a request and returns what was answered, whatever its status. A refused one is repeated as long as that may help;
+    /// `hold` makes something that stops the clock of the request meanwhile.
     pub async fn send(
         &self,
         method: Method,
         own: HeaderMap,
         body: Option<Bytes>,
+        hold: &(dyn Fn() -> Box<dyn Send + Sync> + Sync),
     ) -> Result<Response, TransportError> {
         let mut headers = self.headers.clone();
         headers.extend(own);
-        if let Some(tokens) = &self.tokens
-            && let Some(token) = tokens.token().await
-            && let Ok(mut value) = HeaderValue::try_from(token)
-        {
-            value.set_sensitive(true);
-            headers.insert(AUTHORIZATION, value);
+        let mut attempts = Attempts::default();
+        loop {
+            let Sent {
+                response,
+                url,
+                authorization,
+            } = self.follow(&method, &headers, body.as_ref()).await?;
+            let Some(tokens) = &self.tokens else {
+                return Ok(response);
+            };
+            let status = response.status().as_u16();
+            let nonce = response
+                .headers()
+                .get(DPOP_NONCE)
+                .and_then(|nonce| nonce.to_str().ok());
+            // DELETE is a courtesy: nobody is asked for it.
+            if !matches!(status, 401 | 403) || method == Method::DELETE {
+                if let Some(nonce) = nonce {
+                    tokens.nonce(&url, nonce);
+                }
+                return Ok(response);
+            }
+            let refusal = Refusal {
+                url: &url,
+                status,
+                challenges: &challenges(&response),
+                sent: authorization.as_ref(),
+                nonce,
+            };
+            let _hold = hold();
+            if !tokens.refused(refusal, &mut attempts).await {
+                return Ok(response);
+            }
         }
+    }
 
+    /// Sends a request once, and again where a harmless redirect leads.
+    async fn follow(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        body: Option<&Bytes>,
+    ) -> Result<Sent, TransportError> {
         let mut url = self.url();
         let mut hops = 0;
         loop {
-            let mut request = self
-                .client
-                .request(method.clone(), url.clone())
-                .headers(headers.clone());
-            if let Some(body) = &body {
+            let mut headers = headers.clone();
+            let mut authorization = headers.get(AUTHORIZATION).cloned();
+            if let Some(tokens) = &self.tokens {
+                let own = tokens.headers(method, &url).await;
+                // Each replaces the user's header of its name.
+                for (name, value) in &own.map_err(TransportError::Authorization)? {
+                    headers.insert(name, value.clone());
+                    if name == AUTHORIZATION {
+                        authorization = Some(value.clone());
+                    }
+                }
+            }
+            let mut request = self.client.request(method.clone(), url.clone()).headers(headers);
+            if let Some(body) = body {
                 request = request.body(body.clone());
             }
             let response = request.send().await.map_err(not_answered)?;
-            let Some(location) = redirect_of(&response, &method) else {
+            let Some(location) = redirect_of(&response, method) else {
                 if hops > 0 && response.status().is_success() {
-                    *self.url.lock().unwrap_or_else(PoisonError::into_inner) = url;
+                    *self.url.lock().unwrap_or_else(PoisonError::into_inner) = url.clone();
                 }
-                return Ok(response);
+                return Ok(Sent {
+                    response,
+                    url,
+                    authorization,
+                });
             };
             hops += 1;
             let target = url
                 .join(&location)
                 .map_err(|_| TransportError::Redirect("no valid address".to_owned()))?;
-            if hops > MAX_REDIRECTS || !is_followed(&response, &method, &url, &target) {
+            if hops > MAX_REDIRECTS || !is_followed(&response, method, &url, &target) {
                 return Err(TransportError::Redirect(shown(&target)));
             }
             url = keep_userinfo(&url, target);
@@ -123,22 +175,36 @@ impl Endpoint {
     }
 }
 
+/// For messages no call waits for: there is no clock to stop.
+pub(crate) fn no_hold() -> Box<dyn Send + Sync> {
+    Box::new(())
+}
+
+/// A request that was answered.
+struct Sent {
+    response: Response,
+    url: Url,
+    authorization: Option<HeaderValue>,
+}
+
 /// The status and the text of a refusal.
 pub(crate) async fn refusal(response: Response) -> TransportError {
     let status = response.status().as_u16();
     let content_type = content_type(&response);
-    let challenges = response
-        .headers()
-        .get_all(WWW_AUTHENTICATE)
-        .iter()
-        .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
-        .collect();
+    let challenges = challenges(&response);
     TransportError::Status {
         status,
         content_type,
         body: beginning(response).await,
         challenges,
     }
+}
+
+fn challenges(response: &Response) -> Vec<String> {
+    let values = response.headers().get_all(WWW_AUTHENTICATE).iter();
+    values
+        .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+        .collect()
 }
 
 /// A success that carries nothing we can use.

@@ -172,7 +172,10 @@ impl Shared {
         {
             headers.insert(LAST_EVENT_ID, id);
         }
-        let response = self.endpoint.send(Method::GET, headers, None).await?;
+        let response = self
+            .endpoint
+            .send(Method::GET, headers, None, &exchange::no_hold)
+            .await?;
         if response.status().is_success() {
             return Ok(response);
         }

@@ -8,10 +8,12 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ::http::HeaderName;
+use ::http::header::AUTHORIZATION;
 use tokio::sync::mpsc;
+use url::Url;
 
 use super::*;
-use crate::target::TokenSource;
+use crate::authorization::{Attempts, Refusal, TokenSource};
 use crate::transport::scripted::{Exchange, LIMITS, Server, TestInbox, Told, answer, notification};
 
 const SSE: &str = "200 OK\r\nContent-Type: text/event-stream";
@@ -108,13 +110,43 @@ impl Setup {
     }
 }
 
-struct Tokens(AtomicUsize);
+/// A new token for each request; how often a refused one is repeated.
+struct Tokens {
+    next: AtomicUsize,
+    repeats: u32,
+}
+
+impl Tokens {
+    fn new(repeats: u32) -> Option<Arc<dyn TokenSource>> {
+        Some(Arc::new(Tokens {
+            next: AtomicUsize::new(0),
+            repeats,
+        }))
+    }
+}
 
 impl TokenSource for Tokens {
-    fn token(&self) -> BoxFuture<'_, Option<String>> {
-        let number = self.0.fetch_add(1, Ordering::Relaxed);
-        async move { Some(format!("Bearer t-{number}")) }.boxed()
+    fn headers<'a>(&'a self, _: &'a Method, _: &'a Url) -> BoxFuture<'a, Result<HeaderMap, String>> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let value = format!("Bearer t-{number}").parse().expect("a header");
+        async move { Ok(HeaderMap::from_iter([(AUTHORIZATION, value)])) }.boxed()
     }
+
+    fn refused<'a>(&'a self, refusal: Refusal<'a>, attempts: &'a mut Attempts) -> BoxFuture<'a, bool> {
+        async move {
+            assert!(
+                refusal
+                    .sent
+                    .is_some_and(|sent| sent.as_bytes().starts_with(b"Bearer t-"))
+            );
+            assert_eq!(refusal.challenges, ["Bearer error=\"invalid_token\""]);
+            attempts.logins += 1;
+            attempts.logins <= self.repeats
+        }
+        .boxed()
+    }
+
+    fn nonce(&self, _: &Url, _: &str) {}
 }
 
 #[tokio::test]
@@ -179,7 +211,7 @@ async fn each_request_carries_the_token_of_its_moment() {
         target
             .headers
             .append("authorization", HeaderValue::from_static("Bearer fixed"));
-        target.tokens = Some(Arc::new(Tokens(AtomicUsize::new(0))));
+        target.tokens = Tokens::new(0);
     })
     .await;
     for id in 0..2 {
@@ -191,6 +223,26 @@ async fn each_request_carries_the_token_of_its_moment() {
         exchange.answer_json(&answer(id)).await;
         setup.expect_answer(id).await;
     }
+}
+
+#[tokio::test]
+async fn a_refused_request_is_repeated_as_long_as_that_may_help() {
+    let mut setup = Setup::with(|target| target.tokens = Tokens::new(2)).await;
+    let refusal = "401 Unauthorized\r\nwww-authenticate: Bearer error=\"invalid_token\"";
+    let mut exchange = setup.call(1, "ping").await;
+    for number in 0..2 {
+        assert_eq!(
+            exchange.header("authorization"),
+            Some(format!("Bearer t-{number}").as_str())
+        );
+        exchange.answer(refusal, "").await;
+        exchange = setup.server.expect("POST", "/mcp").await;
+    }
+    exchange.answer(refusal, "").await;
+    assert!(matches!(
+        setup.failure(1).await,
+        TransportError::Status { status: 401, .. }
+    ));
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The shared cases: any folder of JSON files in the format of `shared/cases/README.md`, run against
+//! The shared cases: any folder of JSON files in the format of `tests/cases/README.md`, run against
 //! the real binary, one test per case, named `cases::<area>::<id>`.
 //!
 //! `PILLION_CASES=DIR cargo test cases` runs another folder. A case that uses a key this runner does

@@ -169,7 +169,6 @@ fn entries() {
     exit 2
     --- stderr
     error: `name` must be a text that matches `^[A-Za-z0-9_-]{1,32}$`, not a text of 8 characters
-      caused by: `/name` should be a text that matches `^[A-Za-z0-9_-]{1,32}$`
     ");
     assert_snapshot!(said(&env, "disable docs"), @r"
     exit 0
@@ -616,11 +615,11 @@ fn schema() {
         String::from_utf8(output.stdout).expect("UTF-8"),
         file.expect("the published schema")
     );
-    assert_snapshot!(said(&env, "schema tool"), @r"
+    assert_snapshot!(said(&env, "schema resource.subscribe"), @r"
     exit 2
     --- stderr
-    error: there is no method `tool`
-    hint: did you mean mcp.tools.list or mcp.tool.call or mcp.model.tools?
+    error: there is no method `resource.subscribe`
+    hint: did you mean mcp.resource.subscribe?
     ");
 }
 

@@ -144,7 +144,9 @@ impl From<protocol::Error> for Failure {
                 .push(format!("the server answered {}: {}", mcp.code, mcp.message));
         }
 
-        if let (Some(path), Some(expected)) = (&data.path, &data.expected) {
+        if let (Some(path), Some(expected)) = (&data.path, &data.expected)
+            && !message.contains(expected)
+        {
             said.causes.push(format!("`{path}` should be {expected}"));
         }
         if let Some(code) = data.exit_code

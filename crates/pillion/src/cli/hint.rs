@@ -1,11 +1,16 @@
 //! The manager's hints are written for hosts; here they are put into the words of the command line.
 
 /// What a host would do, and what a person types instead. `SERVER` stands for the server's name.
-const WORDS: [(&str, &str); 9] = [
+const WORDS: [(&str, &str); 11] = [
     ("`mcp.status`", "`pillion status`"),
     ("`mcp.tools.list`", "`pillion tools SERVER`"),
     ("`mcp.resources.list`", "`pillion resources SERVER`"),
     ("`mcp.prompts.list`", "`pillion prompts SERVER`"),
+    ("`mcp.tools.review`", "`pillion pin SERVER`"),
+    (
+        "`mcp.decide` with subject `tools`",
+        "`pillion pin SERVER --accept REVISION`",
+    ),
     ("`mcp.logs`", "`pillion logs SERVER`"),
     ("`mcp.enable`", "`pillion enable SERVER`"),
     ("`mcp.remove`", "`pillion remove SERVER`"),

@@ -21,18 +21,26 @@ mod listing;
 mod parameters;
 
 mod add;
+mod approve;
 mod call;
 mod completions;
+mod config;
+mod edit;
 mod enable;
 mod logs;
+mod expand;
+mod pin;
 mod prompt;
 mod prompts;
 mod read;
 mod remove;
 mod resources;
+mod review;
 mod schema;
+mod search_tools;
 mod status;
 mod tools;
+mod trust;
 
 use clap::{Parser, Subcommand};
 
@@ -60,18 +68,25 @@ pub enum Command {
     Serve(crate::serve::Args),
     Status(status::Args),
     Tools(tools::Args),
+    SearchTools(search_tools::Args),
+    Pin(pin::Args),
     Call(call::Args),
     Resources(resources::Args),
     Read(read::Args),
     Prompts(prompts::Args),
     Prompt(prompt::Args),
+    Expand(expand::Args),
     Logs(logs::Args),
     Add(add::Args),
+    Edit(edit::Args),
     Remove(remove::Args),
     /// Switch a server on
     Enable(enable::Args),
     /// Switch a server off; its entry stays
     Disable(enable::Args),
+    Config(config::Args),
+    Trust(trust::Args),
+    Approve(approve::Args),
     Demo(demo::Args),
     Schema(schema::Args),
     Completions(completions::Args),
@@ -93,16 +108,23 @@ pub async fn run(command: Command) -> ! {
         Command::Serve(args) => crate::serve::run(args).await,
         Command::Status(args) => with_session!(args, status::run),
         Command::Tools(args) => with_session!(args, tools::run),
+        Command::SearchTools(args) => with_session!(args, search_tools::run),
+        Command::Pin(args) => with_session!(args, pin::run),
         Command::Call(args) => with_session!(args, call::run),
         Command::Resources(args) => with_session!(args, resources::run),
         Command::Read(args) => with_session!(args, read::run),
         Command::Prompts(args) => with_session!(args, prompts::run),
         Command::Prompt(args) => with_session!(args, prompt::run),
+        Command::Expand(args) => with_session!(args, expand::run),
         Command::Logs(args) => with_session!(args, logs::run),
         Command::Add(args) => with_session!(args, add::run),
+        Command::Edit(args) => with_session!(args, edit::run),
         Command::Remove(args) => with_session!(args, remove::run),
         Command::Enable(args) => with_session!(args, enable::on),
         Command::Disable(args) => with_session!(args, enable::off),
+        Command::Config(args) => with_session!(args, config::run),
+        Command::Trust(args) => with_session!(args, trust::run),
+        Command::Approve(args) => with_session!(args, approve::run),
         Command::Demo(args) => finish(demo::run(&args).await, args.json),
         Command::DemoServer(args) => finish(demo::serve(&args).await, false),
         Command::Schema(args) => finish(schema::run(&args), args.json),

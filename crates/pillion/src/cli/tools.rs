@@ -1,6 +1,6 @@
 //! `pillion tools`: what can be called.
 
-use protocol::{McpToolsList, McpToolsListResult, ToolItem, methods};
+use protocol::{Dialect, McpModelTools, McpToolsList, McpToolsListResult, ToolItem, methods};
 use serde_json::Value;
 
 use super::exit::Exit;
@@ -15,11 +15,20 @@ use super::session::{Common, Session, checked};
 pub struct Args {
     /// Only this server
     server: Option<String>,
+    /// As a model is offered them: names, tokens, and whether somebody is asked
+    #[arg(long)]
+    model: bool,
+    /// With --model: make schemas fit a model's service
+    #[arg(long, value_name = "DIALECT", requires = "model", value_parser = ["none", "portable", "openai", "anthropic", "gemini"])]
+    dialect: Option<String>,
     #[command(flatten)]
     pub common: Common,
 }
 
 pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
+    if args.model {
+        return for_model(args, session).await;
+    }
     let server = args.server.as_deref();
     let result = list(session, server).await?;
     if session.json {
@@ -31,6 +40,52 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     if !session.json {
         session.warn(&result.issues);
         table(session, server.is_some(), &result.items).print_unless_empty("No tools")?;
+    }
+    Ok(Exit::Done)
+}
+
+/// What `mcp.model.tools` offers.
+async fn for_model(args: &Args, session: &Session) -> Result<Exit, Failure> {
+    let params = McpModelTools {
+        directory: session.directory.clone(),
+        servers: args.server.as_deref().map(|server| vec![server.into()]),
+        wait_ms: Some(WAIT_MS),
+        dialect: match args.dialect.as_deref() {
+            Some("portable") => Some(Dialect::Portable),
+            Some("openai") => Some(Dialect::Openai),
+            Some("anthropic") => Some(Dialect::Anthropic),
+            Some("gemini") => Some(Dialect::Gemini),
+            _ => None,
+        },
+        ..Default::default()
+    };
+    let work = session
+        .manager
+        .model_tools(&session.request, checked::<methods::ModelTools>(params)?);
+    let result = session.work("Listing tools", work).await?;
+    if session.json {
+        output::json(&result)?;
+    }
+    let server = args.server.as_deref();
+    if let Some(failure) = named_server_failed(server, result.tools.is_empty(), &result.issues) {
+        return Err(failure.already_printed(session.json));
+    }
+    if session.json {
+        return Ok(Exit::Done);
+    }
+    session.warn(&result.issues);
+    let mut rows = Rows::new(session.terminal, &["NAME", "TOKENS", "APPROVAL", "DESCRIPTION"]);
+    for tool in &result.tools {
+        let tokens = tool.tokens.to_string();
+        let description = description(&tool.description, &tool.title);
+        rows.add([&tool.name, &tokens, tool.approval.as_str(), description]);
+    }
+    rows.print_unless_empty("No tools")?;
+    for server in &result.servers {
+        eprintln!(
+            "{}: {} tools, about {} tokens",
+            server.server, server.tools, server.tokens
+        );
     }
     Ok(Exit::Done)
 }

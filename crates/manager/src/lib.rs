@@ -22,5 +22,5 @@ mod server;
 mod sink;
 
 pub use env::{Env, WatchdogHook};
-pub use manager::Manager;
+pub use manager::{EntryChange, Manager};
 pub use sink::{HostSink, RequestContext};

@@ -151,3 +151,5 @@ pub const MANIFEST_BYTES: u64 = 16 << 20;
 pub const MENTIONS: usize = 16;
 /// Characters of all resources that one text mentions.
 pub const MENTIONED_CHARS: usize = 128_000;
+/// Characters of a command line in a record; a review shows all of it.
+pub const SHOWN_COMMAND_CHARS: usize = 65_000;

@@ -125,6 +125,9 @@ impl Layers {
         let book = &mut *book;
         let before = book.state();
         let policy = Policy::read(&core.env);
+        if let Some(mode) = files::keep_private(core.env.data_dir()) {
+            tracing::warn!(folder = %core.env.data_dir().display(), "others could read this folder (mode {mode:o}); not any more");
+        }
         book.user = ConfigFile::read(&user_file(core));
         book.ledger = Ledger::read(&book.user.beside);
         book.packages = Packages::read(&core.env.data_dir().join("packages"), None);
@@ -450,6 +453,7 @@ impl Book {
             self.decide(wanted, now);
         }
         self.add_empty(&mut wanted, home, now);
+        wanted.sort_by_key(|wanted| rank(wanted.place.layer));
         wanted
     }
 

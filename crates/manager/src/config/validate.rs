@@ -129,6 +129,11 @@ pub(crate) fn entries(document: &Document<'_>) -> Result<(Vec<FileEntry>, Option
 fn one(document: &Document<'_>, name: &str, value: &Value) -> FileEntry {
     let (known, unknown) = known_members(value);
     let problems = problems(&known);
+    // What does not fit is not even shown: it may be of any size.
+    let mut fitting = known.clone();
+    if let Some(members) = fitting.as_object_mut() {
+        members.retain(|name, _| !problems.iter().any(|problem| problem.path.first() == Some(name)));
+    }
     let faults = problems.into_iter().map(|problem| {
         let mut path = vec!["servers".to_owned(), name.to_owned()];
         path.extend(problem.path.iter().cloned());
@@ -138,7 +143,7 @@ fn one(document: &Document<'_>, name: &str, value: &Value) -> FileEntry {
         }
     });
     let faults: Vec<Fault> = faults.collect();
-    let entry = serde_json::from_value(known.clone()).unwrap_or_else(|_| shown_part(&known));
+    let entry = serde_json::from_value(fitting.clone()).unwrap_or_else(|_| shown_part(&fitting));
     FileEntry {
         name: name.to_owned(),
         entry,

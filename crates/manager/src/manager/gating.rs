@@ -1,14 +1,17 @@
 //! What others ask for: it becomes a request, and nothing of it is started, contacted or discovered before a person
 //! agrees.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use protocol::{Dir, Error, ErrorKind, Review, ReviewReason, Tier, Written};
+use protocol::{Dir, Error, ErrorKind, Layer, Pointer, Review, ReviewReason, ServerEntry, Tier, Written};
+use serde::Deserialize;
 use serde_json::json;
 
 use super::Manager;
-use super::configuring::blocking;
+use super::configuring::{blocking, check_entry};
 use crate::config::layers::user_file;
+use crate::config::merge;
 use crate::consent::ledger::{Action, Place, Request};
 use crate::consent::review::{self, Subject};
 use crate::consent::{Gate, pending};
@@ -23,7 +26,77 @@ pub(super) struct Waiting {
     pub review: Review,
 }
 
+/// What a peer wants of one entry.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EntryChange {
+    /// Members to set.
+    pub set: Option<ServerEntry>,
+    /// Members to take away, first.
+    #[serde(default)]
+    pub unset: Vec<Pointer>,
+    /// Take the whole entry away.
+    #[serde(default)]
+    pub remove: bool,
+}
+
 impl Manager {
+    /// Changes of several entries of one layer as requests, all of them or none. Answers when they lapse.
+    pub async fn patch(
+        &self,
+        context: &RequestContext,
+        directory: &Dir,
+        layer: Layer,
+        changes: BTreeMap<String, EntryChange>,
+    ) -> Result<u64, Error> {
+        let root = self.root(directory)?;
+        self.layers.freshen(&self.core);
+        let mut asked = Vec::with_capacity(changes.len());
+        for (name, change) in changes {
+            let known = self
+                .layers
+                .in_layer(&root, &name, layer)
+                .filter(|server| !server.is_empty);
+            let action = if change.remove {
+                if known.is_none() {
+                    return Err(self.unknown(&root, &name));
+                }
+                Action::Remove
+            } else {
+                let stored = known.as_ref().map(|server| server.entry());
+                let stored = stored.map_or_else(|| json!({}), |entry| json!(*entry));
+                let merged = merge::merged(&stored, change.set.as_ref(), &change.unset)?;
+                let entry: ServerEntry = serde_json::from_value(merged).map_err(|error| {
+                    Error::new(ErrorKind::InvalidParams, error.to_string()).path(format!("/servers/{name}"))
+                })?;
+                check_entry(&entry, &format!("/servers/{name}/set"))?;
+                Action::Write(Box::new(entry))
+            };
+            let is_name = (1..=32).contains(&name.len())
+                && name != "pillion"
+                && name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+            if known.is_none() && !is_name {
+                return Err(Error::new(
+                    ErrorKind::InvalidParams,
+                    format!("`{name}` is no name for an entry"),
+                )
+                .path("/servers")
+                .expected("1 to 32 letters, digits, `_` or `-`"));
+            }
+            asked.push((self.home(&root, layer, &name).place, action));
+        }
+        if asked.is_empty() {
+            return Err(Error::new(ErrorKind::InvalidParams, "there is nothing to change").path("/servers"));
+        }
+        let places: Vec<Place> = asked.iter().map(|(place, _)| place.clone()).collect();
+        self.ask_for(context, directory, asked).await?;
+        let requests = self.layers.ledger().requests;
+        let ends = places.iter().filter_map(|place| requests.get(place));
+        Ok(ends.map(|request| request.expires_at).min().unwrap_or_default())
+    }
+
     /// Puts requests to the person: all of them or none.
     pub(super) async fn ask_for(
         &self,
@@ -54,8 +127,12 @@ impl Manager {
         };
         let Some(place) = first else { return Ok(written) };
         let root = self.core.root(directory);
+        for server in self.layers.visible(&root) {
+            if matches!(server.gate(), Gate::Pending { .. }) {
+                server.stop().await;
+            }
+        }
         if let Some(server) = self.layers.in_layer(&root, &place.name, place.layer) {
-            server.stop().await;
             written.server = Some(self.record(&server, directory));
         }
         if context.tier == Tier::Local {

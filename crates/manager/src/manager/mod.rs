@@ -12,6 +12,8 @@ mod modelling;
 mod noticing;
 mod watching;
 
+pub use gating::EntryChange;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -105,6 +107,22 @@ impl Manager {
                 tokio::spawn(async move { drop(server.connection().await) });
             }
         }
+    }
+
+    /// The world as this manager sees it.
+    pub fn env(&self) -> &Env {
+        &self.core.env
+    }
+
+    /// Whether the host has a directory open.
+    pub fn is_open(&self, directory: &Dir) -> bool {
+        let root = self.core.root(directory);
+        self.core.real_directories().iter().any(|(open, _)| *open == root)
+    }
+
+    /// The directory that serves where none is named.
+    pub fn default_directory(&self) -> Dir {
+        self.core.default_directory()
     }
 
     /// Workspace folders came or went.

@@ -12,6 +12,7 @@ use super::Server;
 use crate::config::secret;
 use crate::consent::Gate;
 use crate::env;
+use crate::limits;
 
 /// Why a server does not run, and since when.
 #[derive(Clone)]
@@ -283,11 +284,16 @@ fn shown_command(entry: &ServerEntry, auth: &Auth) -> String {
     }
     let command = entry.command.clone().unwrap_or_default();
     let args = secret::shown_arguments(entry.args.as_deref().unwrap_or_default());
-    std::iter::once(&command)
+    let mut shown = std::iter::once(&command)
         .chain(&args)
         .map(|word| quoted(word))
         .collect::<Vec<_>>()
-        .join(" ")
+        .join(" ");
+    if let Some((end, _)) = shown.char_indices().nth(limits::SHOWN_COMMAND_CHARS) {
+        shown.truncate(end);
+        shown.push('…');
+    }
+    shown
 }
 
 /// A word as a POSIX shell would read it back.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use protocol::{EntryTransport, McpAdd, ServerEntry, methods};
+use protocol::{EntryTransport, McpAdd, OAuth, OauthSetting, Scope, ServerEntry, methods};
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -35,6 +35,27 @@ pub struct Args {
     /// The transport of a remote server; both are tried without it
     #[arg(long, requires = "url")]
     transport: Option<Transport>,
+    /// The client id to log in with
+    #[arg(long, requires = "url", conflicts_with = "no_oauth", value_name = "ID")]
+    client_id: Option<String>,
+    /// The variable that holds the client's secret; only its name is written
+    #[arg(long, requires = "client_id", conflicts_with = "no_oauth", value_name = "VAR", value_parser = variable)]
+    client_secret_env: Option<String>,
+    /// The scope to ask for
+    #[arg(long, requires = "url", conflicts_with = "no_oauth")]
+    scope: Option<String>,
+    /// The fixed loopback port of the login's way back
+    #[arg(long, requires = "url", conflicts_with = "no_oauth", value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    callback_port: Option<u16>,
+    /// The whole address of the login's way back, where one is registered
+    #[arg(long, requires = "url", conflicts_with = "no_oauth", value_name = "URI")]
+    redirect_uri: Option<String>,
+    /// This server never asks for a login
+    #[arg(long, requires = "url")]
+    no_oauth: bool,
+    /// Write it into the project's .pillion/mcp.json, for everyone who works on it
+    #[arg(long)]
+    project: bool,
     /// Add it switched off
     #[arg(long)]
     disabled: bool,
@@ -59,6 +80,7 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         directory: session.directory.clone(),
         name: args.name.as_str().into(),
         entry: entry(args),
+        scope: args.project.then_some(Scope::Project),
         replace: args.replace.then_some(true),
         dry_run: args.dry_run.then_some(true),
         // It would be stopped again when this process ends, a moment later.
@@ -94,9 +116,7 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
 
 fn entry(args: &Args) -> ServerEntry {
     let (command, rest) = match args.command.split_first() {
-        // A path that was typed here means here; the server will start elsewhere.
-        Some((command, rest)) if command.contains('/') => (Some(absolute(command)), rest),
-        Some((command, rest)) => (Some(command.clone()), rest),
+        Some((command, rest)) => (Some(program(command)), rest),
         None => (None, &[][..]),
     };
     let map = |pairs: &[(String, String)]| -> Option<BTreeMap<String, String>> {
@@ -113,9 +133,44 @@ fn entry(args: &Args) -> ServerEntry {
             Transport::Http => EntryTransport::Http,
             Transport::Sse => EntryTransport::Sse,
         }),
+        oauth: oauth(args),
         enabled: args.disabled.then_some(false),
         source: Some("manual".to_owned()),
         ..Default::default()
+    }
+}
+
+fn oauth(args: &Args) -> Option<OauthSetting> {
+    if args.no_oauth {
+        return Some(OauthSetting::Off(protocol::False));
+    }
+    let oauth = OAuth {
+        client_id: args.client_id.clone(),
+        client_secret: args.client_secret_env.as_ref().map(|name| format!("${{{name}}}")),
+        scope: args.scope.clone(),
+        callback_port: args.callback_port,
+        redirect_uri: args.redirect_uri.as_deref().map(Into::into),
+        ..Default::default()
+    };
+    (oauth != OAuth::default()).then_some(OauthSetting::On(oauth))
+}
+
+fn variable(text: &str) -> Result<String, String> {
+    let is_name = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if is_name {
+        Ok(text.to_owned())
+    } else {
+        Err("write the name of a variable".to_owned())
+    }
+}
+
+/// A path that was typed here means here; the server will start elsewhere.
+pub fn program(command: &str) -> String {
+    if command.contains('/') {
+        absolute(command)
+    } else {
+        command.to_owned()
     }
 }
 
@@ -129,14 +184,14 @@ fn absolute(path: &str) -> String {
     absolute.unwrap_or_else(|| path.to_owned())
 }
 
-fn key_value(text: &str) -> Result<(String, String), String> {
+pub fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("write KEY=VALUE".to_owned()),
     }
 }
 
-fn header(text: &str) -> Result<(String, String), String> {
+pub fn header(text: &str) -> Result<(String, String), String> {
     match text.split_once(':') {
         Some((name, value)) if !name.trim().is_empty() => {
             Ok((name.trim().to_owned(), value.trim().to_owned()))

@@ -15,11 +15,21 @@ pub struct Args {
     /// Delete its stored login too
     #[arg(long)]
     forget: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
     #[command(flatten)]
     pub common: Common,
 }
 
 pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
+    if session.terminal.asks && !args.yes {
+        let question = format!("Remove `{}`? Nothing is uninstalled", args.server);
+        if super::review::confirm(question).await? != Some(true) {
+            eprintln!("Nothing was changed");
+            return Ok(Exit::Done);
+        }
+    }
     let params = McpRemove {
         directory: session.directory.clone(),
         server: args.server.as_str().into(),

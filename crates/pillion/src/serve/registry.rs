@@ -64,7 +64,10 @@ struct Subscribe {
 /// The same methods for peers, and news for those who subscribe.
 pub fn for_peers(manager: Manager, news: broadcast::Sender<McpChanged>) -> Methods {
     let mut module = RpcModule::new(manager);
-    let subscription = move |params: Params<'static>, pending: PendingSubscriptionSink, manager: Arc<Manager>, extensions: Extensions| {
+    let subscription = move |params: Params<'static>,
+                             pending: PendingSubscriptionSink,
+                             manager: Arc<Manager>,
+                             extensions: Extensions| {
         let mut news = news.subscribe();
         async move {
             let tier = extensions.get().copied().unwrap_or(Tier::ReadOnly);
@@ -77,7 +80,9 @@ pub fn for_peers(manager: Manager, news: broadcast::Sender<McpChanged>) -> Metho
                 }
             };
             // Who is gone already needs no news.
-            let Ok(sink) = pending.accept().await else { return };
+            let Ok(mut sink) = pending.accept().await else {
+                return;
+            };
             while let Ok(changed) = news.recv().await {
                 if changed.directory != directory {
                     continue;
@@ -276,8 +281,12 @@ mod tests {
             assert_eq!(answer["error"]["code"], -32050, "{tier:?}");
             assert_eq!(answer["error"]["data"]["kind"], "forbidden", "{tier:?}");
         }
-        let elsewhere = json!({"jsonrpc": "2.0", "id": 1, "method": "mcp.status", "params": {"directory": "/elsewhere"}});
-        assert_eq!(ask(Some(Tier::Full), elsewhere).await["error"]["data"]["kind"], "forbidden");
+        let elsewhere =
+            json!({"jsonrpc": "2.0", "id": 1, "method": "mcp.status", "params": {"directory": "/elsewhere"}});
+        assert_eq!(
+            ask(Some(Tier::Full), elsewhere).await["error"]["data"]["kind"],
+            "forbidden"
+        );
         let status = json!({"jsonrpc": "2.0", "id": 1, "method": "mcp.status", "params": {}});
         assert_eq!(ask(None, status).await["error"]["data"]["path"], "/directory");
     }

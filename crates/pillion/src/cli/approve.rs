@@ -1,0 +1,105 @@
+//! `pillion approve`: shows what others asked for, whole, and carries the person's decision out.
+
+use protocol::{Decision, McpDecide, McpPending, Review, methods};
+
+use super::exit::Exit;
+use super::failure::Failure;
+use super::session::{Common, Session, checked};
+use super::{output, review};
+
+/// Decide about servers that a host or another program asked for
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+In a terminal each request is shown and asked about. Elsewhere they are listed; --revision decides about the one that
+was shown.")]
+pub struct Args {
+    /// Only this server
+    server: Option<String>,
+    /// Decide without being asked, about the request that was shown with this revision
+    #[arg(long, requires = "server")]
+    revision: Option<String>,
+    /// Say no instead of yes; with --revision
+    #[arg(long, requires = "revision")]
+    reject: bool,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
+    if let (Some(server), Some(revision)) = (&args.server, &args.revision) {
+        let decision = if args.reject {
+            Decision::Reject
+        } else {
+            Decision::Approve
+        };
+        return decide(session, server, revision, decision).await;
+    }
+    let params = McpPending {
+        directory: session.directory.clone(),
+    };
+    let mut pending = session
+        .manager
+        .pending(&session.request, checked::<methods::Pending>(params)?)
+        .await?;
+    if let Some(server) = &args.server {
+        pending.reviews.retain(|review| *review.server == **server);
+    }
+    if session.json {
+        output::json(&pending)?;
+        return Ok(Exit::Done);
+    }
+    if pending.reviews.is_empty() {
+        eprintln!("Nothing waits for a decision");
+        return Ok(Exit::Done);
+    }
+    for review in &pending.reviews {
+        if session.terminal.asks {
+            ask(session, review).await?;
+        } else {
+            output::line(&review::text(review, session.terminal.on_stdout()))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+async fn ask(session: &Session, shown: &Review) -> Result<(), Failure> {
+    eprintln!("{}", review::text(shown, session.terminal.on_stderr()));
+    let name = shown.server.to_string();
+    let question = format!("May `{name}` be used?");
+    let decision = match review::confirm(question).await? {
+        Some(true) => Decision::Approve,
+        Some(false) => Decision::Reject,
+        None => return Ok(()),
+    };
+    decide(session, &name, &shown.revision, decision)
+        .await
+        .map(|_| ())
+}
+
+async fn decide(
+    session: &Session,
+    server: &str,
+    revision: &str,
+    decision: Decision,
+) -> Result<Exit, Failure> {
+    let params = McpDecide {
+        directory: session.directory.clone(),
+        server: server.into(),
+        subject: None,
+        revision: revision.into(),
+        decision,
+    };
+    let decided = session
+        .manager
+        .decide(&session.request, checked::<methods::Decide>(params)?)
+        .await?;
+    if session.json {
+        output::json(&decided)?;
+        return Ok(Exit::Done);
+    }
+    match decision {
+        Decision::Approve => eprintln!("Approved `{server}`; it starts with its first use"),
+        Decision::Reject => eprintln!("Rejected `{server}`"),
+    }
+    Ok(Exit::Done)
+}

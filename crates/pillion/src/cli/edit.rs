@@ -1,0 +1,101 @@
+//! `pillion edit`: changes members of an entry; what is not named stays, stored secrets too.
+
+use std::collections::BTreeMap;
+
+use protocol::{McpEdit, Pointer, ServerEntry, methods};
+
+use super::exit::Exit;
+use super::failure::Failure;
+use super::output;
+use super::session::{Common, Session, checked};
+
+/// Change members of a server's entry; the others stay
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The server's name
+    server: String,
+    /// Its new program and arguments, after --
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+    /// Its new address
+    #[arg(long, conflicts_with = "command")]
+    url: Option<String>,
+    /// An environment variable, KEY=VALUE; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = super::add::key_value)]
+    env: Vec<(String, String)>,
+    /// A header, 'Name: value'; may be repeated
+    #[arg(long, value_name = "HEADER", value_parser = super::add::header)]
+    header: Vec<(String, String)>,
+    /// What people are shown
+    #[arg(long)]
+    label: Option<String>,
+    /// How long a call may be silent, in milliseconds
+    #[arg(long, value_name = "MS")]
+    timeout: Option<u64>,
+    /// A member to take away, as a JSON Pointer such as /env/NAME; may be repeated
+    #[arg(long, value_name = "POINTER")]
+    unset: Vec<String>,
+    /// Its new name
+    #[arg(long, value_name = "NAME")]
+    rename: Option<String>,
+    /// Show what would be written and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
+    let map = |pairs: &[(String, String)]| -> Option<BTreeMap<String, String>> {
+        (!pairs.is_empty()).then(|| pairs.iter().cloned().collect())
+    };
+    let mut unset: Vec<Pointer> = args
+        .unset
+        .iter()
+        .map(|pointer| Pointer::from(pointer.as_str()))
+        .collect();
+    let (command, rest) = match args.command.split_first() {
+        Some((command, rest)) => (Some(super::add::program(command)), rest),
+        None => (None, &[][..]),
+    };
+    if command.is_some() {
+        // Another program is a whole: the old arguments are not its own.
+        unset.extend(["/args", "/url", "/headers", "/transport", "/oauth"].map(Pointer::from));
+    } else if args.url.is_some() {
+        unset.extend(["/command", "/args", "/env", "/cwd", "/envFile"].map(Pointer::from));
+    }
+    let set = ServerEntry {
+        command,
+        args: (!rest.is_empty()).then(|| rest.to_vec()),
+        env: map(&args.env),
+        url: args.url.as_deref().map(Into::into),
+        headers: map(&args.header),
+        label: args.label.clone(),
+        timeout_ms: args.timeout,
+        ..Default::default()
+    };
+    let params = McpEdit {
+        directory: session.directory.clone(),
+        server: args.server.as_str().into(),
+        set: Some(set),
+        unset: (!unset.is_empty()).then_some(unset),
+        rename: args.rename.as_deref().map(Into::into),
+        dry_run: args.dry_run.then_some(true),
+        ..Default::default()
+    };
+    let written = session
+        .manager
+        .edit(&session.request, checked::<methods::Edit>(params)?)
+        .await?;
+    if session.json {
+        output::json(&written)?;
+        return Ok(Exit::Done);
+    }
+    output::line(written.text.as_deref().unwrap_or_default())?;
+    if args.dry_run {
+        eprintln!("Nothing was written");
+    } else {
+        eprintln!("Changed `{}`", args.server);
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,96 @@
+//! A review as text: what would run or be reached, whole, and what a person should know before saying yes.
+
+use std::fmt::Write as _;
+
+use inquire::Confirm;
+use inquire::error::InquireError;
+use protocol::{Review, ReviewReason, Target};
+
+use super::failure::Failure;
+use super::terminal::{Paint, harmless, one_line};
+
+/// The review, line by line.
+pub fn text(review: &Review, paint: Paint) -> String {
+    let mut text = String::new();
+    let mut line = |label: &str, value: &str| {
+        // Writing to a text does not fail.
+        let _ = writeln!(text, "  {:<12} {}", format!("{label}:"), harmless(value));
+    };
+    let why = match review.why {
+        ReviewReason::Request => match &review.requested_by {
+            Some(by) => format!("asked for by a {by}"),
+            None => "changed since it was approved".to_owned(),
+        },
+        ReviewReason::Project => "comes with the project".to_owned(),
+        ReviewReason::ProjectChanged => "comes with the project, and is new or changed".to_owned(),
+    };
+    line("why", &why);
+    line("layer", review.layer.as_str());
+    if let Some(before) = &review.before {
+        for (label, value) in target(before) {
+            line(&format!("- {label}"), &value);
+        }
+    }
+    let mark = if review.before.is_some() { "+ " } else { "" };
+    for (label, value) in target(&review.target) {
+        line(&format!("{mark}{label}"), &value);
+    }
+    if !review.reads.is_empty() {
+        line("reads", &review.reads.join(", "));
+    }
+    if !review.keeps.is_empty() {
+        let keeps: Vec<&str> = review.keeps.iter().map(|pointer| &**pointer).collect();
+        line("is given", &format!("stored secrets: {}", keeps.join(", ")));
+    }
+    for relaxed in &review.relaxes {
+        line("loosens", relaxed);
+    }
+    if !review.enabled {
+        line("enabled", "no");
+    }
+    line("revision", &review.revision);
+    for warning in &review.warnings {
+        let _ = writeln!(text, "  {} {}", paint.yellow("warning:"), harmless(warning));
+    }
+    format!("{}\n{text}", paint.bold(&one_line(&review.server)))
+}
+
+fn target(target: &Target) -> Vec<(&'static str, String)> {
+    match target {
+        Target::Local(local) => {
+            let mut lines = vec![("command", local.command.clone())];
+            // An array, so that a blank in an argument cannot pass for two arguments.
+            let argv = serde_json::to_string(&local.argv).unwrap_or_default();
+            lines.push(("arguments", argv));
+            if !local.env_names.is_empty() {
+                lines.push(("variables", local.env_names.join(", ")));
+            }
+            lines.push(("folder", local.cwd.clone()));
+            lines
+        }
+        Target::Remote(remote) => {
+            let mut lines = vec![
+                ("url", remote.url.clone()),
+                ("transport", remote.transport.to_string()),
+            ];
+            if !remote.header_names.is_empty() {
+                lines.push(("headers", remote.header_names.join(", ")));
+            }
+            if remote.oauth {
+                lines.push(("login", "the server may ask for one".to_owned()));
+            }
+            lines
+        }
+    }
+}
+
+/// Asks for a yes or no; Esc is neither.
+pub async fn confirm(question: String) -> Result<Option<bool>, Failure> {
+    let asked =
+        tokio::task::spawn_blocking(move || Confirm::new(&question).with_default(false).prompt()).await;
+    match asked {
+        Ok(Ok(yes)) => Ok(Some(yes)),
+        Ok(Err(InquireError::OperationInterrupted)) => Err(Failure::interrupted()),
+        Ok(Err(_)) | Err(_) => Ok(None),
+    }
+}

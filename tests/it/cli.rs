@@ -133,14 +133,14 @@ fn broken_file() {
     assert_snapshot!(said(&env, "status"), @r"
     exit 0
     --- stderr
-    warning: [DATA]/mcp.json:3:10: Unexpected close brace
+    warning: [DATA]/mcp.json:3:10: unexpected close brace
     hint: mend line 3; a copy of the text is kept as [DATA]/mcp.json.corrupt-[TIME]
     No servers are configured; `pillion add NAME -- COMMAND` adds one
     ");
     assert_snapshot!(said(&env, "add x -- y"), @r"
     exit 1
     --- stderr
-    error: `[DATA]/mcp.json` line 3, column 10: Unexpected close brace
+    error: `[DATA]/mcp.json` line 3, column 10: unexpected close brace
     hint: mend line 3 and try again; nothing was changed
     ");
 }

@@ -55,7 +55,7 @@ impl<'a> Document<'a> {
                 root: parsed.value,
             }),
             Err(error) => Err(SyntaxFault {
-                message: error.kind().to_string(),
+                message: lower_first(&error.kind().to_string()),
                 place: place(text, error.range().start),
             }),
         }
@@ -211,6 +211,14 @@ pub(crate) fn too_deep(text: &str) -> Option<usize> {
         }
     }
     None
+}
+
+/// The parser begins its sentences with a capital; ours go on after a place.
+pub(crate) fn lower_first(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| {
+        first.to_lowercase().chain(characters).collect()
+    })
 }
 
 /// Line and column of a byte offset.

@@ -253,9 +253,13 @@ async fn resolve(
 }
 
 fn not_found(command: &str, path: &std::ffi::OsStr, env: &Env) -> Error {
-    let looked: Vec<String> = std::env::split_paths(path)
-        .map(|folder| folder.display().to_string())
-        .collect();
+    let mut looked: Vec<String> = Vec::new();
+    for folder in std::env::split_paths(path) {
+        let folder = folder.display().to_string();
+        if !looked.contains(&folder) {
+            looked.push(folder);
+        }
+    }
     let proposed = version_manager_folders(env)
         .into_iter()
         .map(|folder| folder.join(command))

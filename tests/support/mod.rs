@@ -14,6 +14,6 @@ pub mod processes;
 pub mod scripted;
 
 pub use env::TestEnv;
-pub use host::{Host, HostOptions};
+pub use host::{Host, HostOptions, Outcome, RpcError};
 pub use scripted::StdioServer;
 pub use scripted::http::HttpHost;

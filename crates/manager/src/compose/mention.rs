@@ -63,68 +63,90 @@ pub(crate) fn mentions(text: &str, offered: &[Offered<'_>]) -> Vec<Mention> {
     mentions
 }
 
+/// Whether a text speaks of a server.
+pub(crate) fn speaks_of(text: &str, server: &ServerName) -> bool {
+    let offered = [Offered {
+        server,
+        items: Vec::new(),
+    }];
+    !mentions(text, &offered).is_empty()
+}
+
 /// The longest part of what follows the colon that names something; signs at its end may belong to the sentence.
 fn resolve(server: &str, rest: &str, offered: &[&Offered<'_>]) -> Mention {
+    let mention = |name: &str, targets| Mention {
+        text: format!("@{server}:{name}"),
+        targets,
+    };
     let mut name = rest;
     loop {
-        let targets = targets(name, offered);
+        let targets = listed(name, offered);
         if !targets.is_empty() {
-            return Mention {
-                text: format!("@{server}:{name}"),
-                targets,
-            };
+            return mention(name, targets);
         }
         match name.char_indices().next_back() {
             Some((at, last)) if !last.is_alphanumeric() => name = &name[..at],
             _ => break,
         }
     }
+    let name = rest.trim_end_matches(|character| ".,;:!?)]}>\"'".contains(character));
+    let targets = made(name, offered);
+    if !targets.is_empty() {
+        return mention(name, targets);
+    }
     let end = rest
         .char_indices()
         .find(|(_, character)| !character.is_alphanumeric() && !"_-./:".contains(*character))
         .map_or(rest.len(), |(at, _)| at);
-    let name = rest[..end].trim_end_matches(['.', ':', '/', '-']);
-    Mention {
-        text: format!("@{server}:{name}"),
-        targets: Vec::new(),
-    }
+    mention(rest[..end].trim_end_matches(['.', ':', '/', '-']), Vec::new())
 }
 
-fn targets(name: &str, offered: &[&Offered<'_>]) -> Vec<Target> {
+/// The resources of this name: by URI, which says exactly what is meant, else by alias.
+fn listed(name: &str, offered: &[&Offered<'_>]) -> Vec<Target> {
     if name.is_empty() {
         return Vec::new();
     }
-    let target = |server: &ServerName, uri: &str| Target {
-        server: server.clone(),
-        uri: uri.to_owned(),
-    };
     let mut by_uri = Vec::new();
     let mut by_alias = Vec::new();
-    let mut by_template = Vec::new();
-    for of in offered {
-        for item in &of.items {
-            match item {
-                CatalogItem::Resource(resource) if *resource.uri == *name => {
-                    by_uri.push(target(of.server, name))
-                }
-                CatalogItem::Resource(resource) if alias(&resource.name) == name || resource.name == name => {
-                    by_alias.push(target(of.server, &resource.uri));
-                }
-                CatalogItem::Template(template) if makes(&template.uri_template, name) => {
-                    by_template.push(target(of.server, name));
-                }
-                _ => {}
-            }
+    for (server, item) in items(offered) {
+        let CatalogItem::Resource(resource) = item else {
+            continue;
+        };
+        let target = Target {
+            server: server.clone(),
+            uri: resource.uri.to_string(),
+        };
+        if *resource.uri == *name {
+            by_uri.push(target);
+        } else if alias(&resource.name) == name || resource.name == name {
+            by_alias.push(target);
         }
     }
-    // A whole URI says exactly what is meant.
-    let mut found = [by_uri, by_alias, by_template]
-        .into_iter()
-        .find(|found| !found.is_empty())
-        .unwrap_or_default();
-    found.sort();
-    found.dedup();
-    found
+    distinct(if by_uri.is_empty() { by_alias } else { by_uri })
+}
+
+/// The servers whose templates make this URI.
+fn made(uri: &str, offered: &[&Offered<'_>]) -> Vec<Target> {
+    let targets = items(offered).filter_map(|(server, item)| match item {
+        CatalogItem::Template(template) if makes(&template.uri_template, uri) => Some(Target {
+            server: server.clone(),
+            uri: uri.to_owned(),
+        }),
+        _ => None,
+    });
+    distinct(targets.collect())
+}
+
+fn items<'a>(offered: &'a [&Offered<'a>]) -> impl Iterator<Item = (&'a ServerName, &'a CatalogItem)> {
+    offered
+        .iter()
+        .flat_map(|of| of.items.iter().map(|item| (of.server, *item)))
+}
+
+fn distinct(mut targets: Vec<Target>) -> Vec<Target> {
+    targets.sort();
+    targets.dedup();
+    targets
 }
 
 /// Whether a template (RFC 6570) can make a URI. Roughly: whatever stands for its variables.

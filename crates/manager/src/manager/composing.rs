@@ -282,10 +282,10 @@ fn as_it_is(text: String) -> McpPromptExpandResult {
 
 /// Whether a text may speak of a server: only those are asked.
 fn names_it(text: &str, server: &Server) -> bool {
-    let alias = crate::catalog::names::alias(&server.name);
-    [&*server.name, alias.as_str()]
-        .iter()
-        .any(|name| text.contains(&format!("@{name}:")) || text.contains(&format!("/{name}:")))
+    let called = command::command(text).and_then(|command| command.name[1..].split(':').next());
+    let is_called = called
+        .is_some_and(|name| *name == *server.name || name == crate::catalog::names::alias(&server.name));
+    is_called || mention::speaks_of(text, &server.name)
 }
 
 /// What begins like the word that is being typed; without its first sign, any word of it.

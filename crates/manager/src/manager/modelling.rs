@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use protocol::{
     CatalogItem, Category, Decision, Dialect, Dir, Error, ErrorKind, Fault, Issue, McpModelCall,
     McpModelTools, McpModelToolsResult, McpToolsReview, McpToolsReviewResult, McpToolsSearch,
-    McpToolsSearchResult, ModelApproval, ModelOutcome, ModelResult, ModelServer, ModelTool, Raw,
-    ResourceTools, Revision, ServerName, Session, ToolHit, ToolItem, ToolLoad,
+    McpToolsSearchResult, ModelOutcome, ModelResult, ModelServer, ModelTool, Raw, ResourceTools, Revision,
+    ServerName, Session, ToolHit, ToolItem, ToolLoad,
 };
 use serde_json::value::RawValue;
 use tokio::task::spawn_blocking;
 
+use super::allowing::approval;
 use super::calling::Wish;
 use super::listing::{Part, Reach, collect};
 use super::{Manager, check_directory, near};
@@ -23,7 +24,7 @@ use crate::limits;
 use crate::model::answer::{self, Budget, Fitted, Parts};
 use crate::model::builtin::{self, Builtin, Reading};
 use crate::model::search::{self, Document};
-use crate::model::{offer, tokens};
+use crate::model::{guard, offer, tokens};
 use crate::progress::Work;
 use crate::server::Server;
 use crate::sink::RequestContext;
@@ -258,6 +259,7 @@ impl Manager {
         whole: &Call,
     ) -> Result<(Outcome, Vec<Issue>), Error> {
         let tool = self.resolve(request, &params.directory, exposed).await?;
+        self.allow(&params.directory, &tool, arguments, whole).await?;
         let wish = Wish {
             directory: &params.directory,
             server: &tool.server,
@@ -443,6 +445,7 @@ impl Manager {
                     .filter(|name| **name != *server.name)
                     .cloned()
                     .collect();
+                guard::compare_again(server);
                 server.core.pins.review(&server.digest, &server.name, &others)
             });
             reviews.collect()
@@ -461,7 +464,10 @@ impl Manager {
     ) -> Result<(), Error> {
         let decided = Arc::clone(server);
         let revision = revision.clone();
-        let work = spawn_blocking(move || decided.core.pins.decide(&decided.digest, &revision, decision));
+        let work = spawn_blocking(move || {
+            guard::compare_again(&decided);
+            decided.core.pins.decide(&decided.digest, &revision, decision)
+        });
         work.await
             .map_err(|error| internal(&error))?
             .map_err(|error| error.server(server.name.clone()))?;
@@ -500,7 +506,7 @@ pub(super) fn is_denied(server: &Server, builtin: Builtin) -> bool {
 fn make(offered: Vec<(Arc<Server>, Arc<List>)>, dialect: Dialect) -> Vec<(Arc<Server>, offer::Offer)> {
     let mut taken = HashSet::new();
     let offers = offered.into_iter().map(|(server, list)| {
-        let offer = offer::offer(&list, dialect, |_| ModelApproval::Auto, &mut taken);
+        let offer = offer::offer(&list, dialect, |tool| approval(&server, tool), &mut taken);
         (server, offer)
     });
     offers.collect()

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use protocol::{CatalogItem, Category, HiddenReason, Issue, IssueKind, LogLevel, LogSource};
 use serde_json::Value;
 
-use super::definition;
 use super::pins::{self, Book};
+use super::{definition, offer};
 use crate::catalog::items::List;
 use crate::server::Server;
 
@@ -52,6 +52,30 @@ pub(crate) async fn compare(server: &Arc<Server>, instructions: Option<String>, 
     mark(server, &book, list);
     for issue in &list.issues[known..] {
         server.log(LogSource::Pillion, LogLevel::Warning, &issue.message);
+    }
+}
+
+/// Compares the list that this process knows, should another process have seen another one meanwhile. Blocks on the disk.
+pub(crate) fn compare_again(server: &Server) {
+    let Some(list) = server
+        .catalog
+        .known(Category::Tools)
+        .filter(|_| server.connected().is_some())
+    else {
+        return;
+    };
+    let tools: Vec<(String, Value)> = offer::tools(&list)
+        .map(|(_, tool)| (tool.name.clone(), definition::canonical(tool.raw.get())))
+        .collect();
+    let instructions = server
+        .connected()
+        .and_then(|connection| connection.info().instructions.clone());
+    // A list that could not be read says nothing.
+    if !tools.is_empty() {
+        server
+            .core
+            .pins
+            .compare(&server.digest, &tools, instructions.as_deref());
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
 
+use crate::browser;
 use crate::processes::Marker;
 
 /// What the person in front of the host says to a question; the value is `action` and `content` of `mcp.answer`.
@@ -24,6 +25,8 @@ pub struct Host {
     next_id: u64,
     /// Requests whose answers nobody waits for, such as `mcp.answer`.
     in_passing: Vec<u64>,
+    /// Logins that were asked for and not answered yet.
+    logins: Vec<u64>,
     person: Person,
     marker: Marker,
     /// Every notification so far, in order.
@@ -83,6 +86,7 @@ impl Host {
             incoming,
             next_id: 0,
             in_passing: Vec::new(),
+            logins: Vec::new(),
             person: Box::new(|_| json!({ "action": "accept", "content": {} })),
             marker,
             notifications: Vec::new(),
@@ -233,6 +237,14 @@ impl Host {
 
     fn handle(&mut self, message: Value) -> Result<()> {
         let Some(method) = message["method"].as_str() else {
+            if let Some(place) = self.logins.iter().position(|id| message["id"] == *id) {
+                self.logins.remove(place);
+                // A refused login shows in the server's status.
+                if let Some(url) = message["result"]["url"].as_str() {
+                    browser::open(url);
+                }
+                return Ok(());
+            }
             let known = self.in_passing.iter().position(|id| message["id"] == *id);
             match known {
                 Some(place) => drop(self.in_passing.remove(place)),
@@ -267,6 +279,12 @@ impl Host {
                     json!({ "sample": params["sample"], "result": result }),
                 )?;
                 self.in_passing.push(id);
+            }
+            // A person who logs in whenever a server wants it, but tries again nothing that was refused.
+            "mcp.changed" if params["status"]["error"]["kind"] == "needs_auth" && self.logins.is_empty() => {
+                let target = json!({ "directory": params["directory"], "server": params["server"] });
+                let id = self.send("mcp.auth", target)?;
+                self.logins.push(id);
             }
             _ => {}
         }

@@ -1,10 +1,12 @@
 //! Chores of the repository: `cargo xtask <chore>`.
 
 mod bench;
+mod browser;
 mod codegen;
 mod conformance;
 mod editors;
 mod host;
+mod hosting;
 mod install;
 mod processes;
 mod servers;
@@ -33,6 +35,8 @@ enum Chore {
     Servers(servers::Arguments),
     /// Drives the editor clients in real editors against the binary
     Editors(editors::Arguments),
+    /// Runs the hosts of docs/hosting.md against the binary
+    Hosting(hosting::Arguments),
     /// Measures the binary beside a bare pipe and a sidecar that does nothing
     Bench(bench::Arguments),
 }
@@ -44,6 +48,7 @@ fn main() -> ExitCode {
         Chore::ConformanceDriver { url } => conformance::drive(&url),
         Chore::Servers(arguments) => servers::run(&arguments),
         Chore::Editors(arguments) => editors::run(&arguments),
+        Chore::Hosting(arguments) => hosting::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),
     };
     match outcome {

@@ -4,6 +4,7 @@
 //! Questions are accepted with empty content, so that it is the sidecar that fills in the defaults.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value, json};
@@ -19,6 +20,10 @@ pub const REPORT: &str = "client.txt";
 pub const SUCCESS: &str = "ok";
 
 const SERVER: &str = "target";
+/// The document that the suite's authorization servers know.
+const CLIENT_METADATA: &str = "https://conformance-test.local/client-metadata.json";
+/// The suite ends the client after 30 s.
+const LOGIN: Duration = Duration::from_secs(20);
 const METHOD_NOT_FOUND: i64 = -32601;
 
 pub fn drive(url: &str) -> Result<()> {
@@ -34,7 +39,8 @@ pub fn drive(url: &str) -> Result<()> {
 
 fn play(url: &str, home: PathBuf) -> Result<()> {
     let binary = PathBuf::from(std::env::var_os(BINARY).context(BINARY)?);
-    host::write_servers(&home, json!({ SERVER: { "url": url } }))?;
+    let context = context()?;
+    host::write_servers(&home, json!({ SERVER: { "url": url, "oauth": login(&context) } }))?;
     let setup = Setup {
         binary: &binary,
         home: &home,
@@ -43,15 +49,14 @@ fn play(url: &str, home: PathBuf) -> Result<()> {
     let mut host = Host::open(&setup)?;
     let target = json!({ "directory": home, "server": SERVER });
     let started = host.request("mcp.start", target.clone())?;
-    ensure!(
-        started["server"]["state"] == "ready",
-        "the server did not start: {started}"
-    );
+    if started["server"]["state"] != "ready" {
+        settled(&mut host).with_context(|| format!("the server did not start: {started}"))?;
+    }
 
     let tools = list(&mut host, "mcp.tools.list", &target)?;
     let resources = list(&mut host, "mcp.resources.list", &target)?;
     let prompts = list(&mut host, "mcp.prompts.list", &target)?;
-    for (name, arguments) in calls(&tools)? {
+    for (name, arguments) in calls(&tools, &context) {
         let params = with(&target, json!({ "name": name, "arguments": arguments }));
         let answer = match host.call("mcp.tool.call", params)? {
             Ok(answer) => answer,
@@ -89,6 +94,66 @@ fn play(url: &str, home: PathBuf) -> Result<()> {
     host.close()
 }
 
+/// Waits until a login has made the server ready, or was refused.
+fn settled(host: &mut Host) -> Result<()> {
+    let changed = host.wait_for("settled login", LOGIN, |method, params| {
+        let status = &params["status"];
+        let is_refused = status["error"].is_object() && status["error"]["kind"] != "needs_auth";
+        method == "mcp.changed" && (status["state"] == "ready" || is_refused)
+    })?;
+    ensure!(
+        changed["status"]["state"] == "ready",
+        "the login was refused: {}",
+        changed["status"]["error"]
+    );
+    Ok(())
+}
+
+/// What a user would configure: the same in every scenario, and what the suite's context hands over.
+fn login(context: &Value) -> Value {
+    let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
+    let mut login = json!({ "clientMetadataUrl": CLIENT_METADATA });
+    let members = [
+        ("clientId", "client_id"),
+        ("clientSecret", "client_secret"),
+        ("issuer", "issuer"),
+        ("privateKey", "private_key_pem"),
+        ("signingAlgorithm", "signing_algorithm"),
+        ("assertion", "valid_jwt"),
+    ];
+    for (member, name) in members {
+        if context[name].is_string() {
+            login[member] = context[name].clone();
+        }
+    }
+    let grant = match scenario.as_str() {
+        "auth/client-credentials-basic" | "auth/client-credentials-jwt" => "client_credentials",
+        "auth/wif-jwt-bearer" => "jwt_bearer",
+        "auth/enterprise-managed-authorization" => "enterprise",
+        _ => "authorization_code",
+    };
+    login["grant"] = json!(grant);
+    if grant == "enterprise" {
+        login["enterprise"] = json!({
+            "tokenEndpoint": context["idp_token_endpoint"],
+            "issuer": context["idp_issuer"],
+            "clientId": context["idp_client_id"],
+            "subjectToken": context["idp_id_token"],
+        });
+    }
+    if scenario.starts_with("auth/dpop") {
+        login["dpop"] = json!(true);
+    }
+    login
+}
+
+fn context() -> Result<Value> {
+    Ok(match std::env::var("MCP_CONFORMANCE_CONTEXT") {
+        Ok(text) => serde_json::from_str(&text)?,
+        Err(_) => Value::Null,
+    })
+}
+
 /// All pages of a list, without the items that are not to be used.
 fn list(host: &mut Host, method: &str, target: &Value) -> Result<Vec<Value>> {
     let mut items = Vec::new();
@@ -106,13 +171,9 @@ fn list(host: &mut Host, method: &str, target: &Value) -> Result<Vec<Value>> {
 }
 
 /// The calls of the suite's context, else one call of each tool with sensible arguments.
-fn calls(tools: &[Value]) -> Result<Vec<(String, Value)>> {
-    let context: Value = match std::env::var("MCP_CONFORMANCE_CONTEXT") {
-        Ok(text) => serde_json::from_str(&text)?,
-        Err(_) => Value::Null,
-    };
+fn calls(tools: &[Value], context: &Value) -> Vec<(String, Value)> {
     let name = |item: &Value| item["name"].as_str().unwrap_or_default().to_owned();
-    Ok(match context["toolCalls"].as_array() {
+    match context["toolCalls"].as_array() {
         Some(calls) => calls
             .iter()
             .map(|call| (name(call), call["arguments"].clone()))
@@ -121,7 +182,7 @@ fn calls(tools: &[Value]) -> Result<Vec<(String, Value)>> {
             .iter()
             .map(|tool| (name(tool), arguments(tool, tools)))
             .collect(),
-    })
+    }
 }
 
 /// What a tool requires, made up from its schema.

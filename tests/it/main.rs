@@ -24,6 +24,8 @@ mod mentions;
 mod model;
 mod offers;
 mod orphans;
+mod peers;
+mod policy;
 mod prompt_expand;
 mod questions;
 mod resource_tools;
@@ -61,6 +63,8 @@ fn main() {
     trials.extend(upward::stories());
     trials.extend(config::stories());
     trials.extend(trust::stories());
+    trials.extend(peers::stories());
+    trials.extend(policy::stories());
     trials.extend(store::stories());
     trials.extend(hostile::stories());
     trials.extend(approval::stories());

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use protocol::{Dialect, Dir, HostCapabilities, InitializationOptions, ResourceTools, StartPolicy};
+use protocol::{
+    Dialect, Dir, HostCapabilities, InitializationOptions, ResourceTools, StartPolicy, ToolApproval,
+};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -12,6 +14,7 @@ use crate::calls::Calls;
 use crate::catalog::names::Naming;
 use crate::changes::Changes;
 use crate::consent::audit;
+use crate::consent::grants::Grants;
 use crate::consent::policy::{Candidate, Policy};
 use crate::env::Env;
 use crate::limits;
@@ -30,6 +33,7 @@ pub(crate) struct Settings {
     pub naming: Naming,
     pub message_bytes: usize,
     pub eager: bool,
+    pub tool_approval: ToolApproval,
     /// Characters of one model result.
     pub result_chars: usize,
     pub resource_tools: ResourceTools,
@@ -45,6 +49,7 @@ impl Settings {
             message_bytes: options
                 .max_message_bytes
                 .map_or(limits::MESSAGE_BYTES, |bytes| bytes as usize),
+            tool_approval: options.tool_approval.unwrap_or(ToolApproval::Host),
             eager: options.start == Some(StartPolicy::Eager),
             result_chars: options
                 .max_result_chars
@@ -76,6 +81,7 @@ pub(crate) struct Core {
     directories: Mutex<Vec<Directory>>,
     sequence: Mutex<HashMap<String, u64>>,
     policy: Mutex<Policy>,
+    pub grants: Grants,
 }
 
 /// An open directory: its real path, and the spelling that the host used first.
@@ -103,6 +109,7 @@ impl Core {
             directories: Mutex::default(),
             sequence: Mutex::default(),
             policy: Mutex::default(),
+            grants: Grants::new(env.data_dir().join("grants.json")),
             env,
             sink,
         })

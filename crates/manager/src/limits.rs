@@ -153,3 +153,5 @@ pub const MENTIONS: usize = 16;
 pub const MENTIONED_CHARS: usize = 128_000;
 /// Characters of a command line in a record; a review shows all of it.
 pub const SHOWN_COMMAND_CHARS: usize = 65_000;
+/// Remembered approvals.
+pub const GRANTS: usize = 1000;

@@ -4,6 +4,7 @@
 //! `trust` keep it on the disk. Nothing here starts anything.
 
 pub(crate) mod audit;
+pub(crate) mod grants;
 pub(crate) mod ledger;
 pub(crate) mod pending;
 pub(crate) mod policy;

@@ -46,11 +46,7 @@ impl Manager {
             _ => Home {
                 path: user_file(&self.core),
                 readers: Readers::Person,
-                place: Place {
-                    layer: Layer::User,
-                    root: None,
-                    name,
-                },
+                place: Place::user(&name),
             },
         }
     }

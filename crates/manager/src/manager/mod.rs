@@ -1,5 +1,6 @@
 //! The handle on everything, and the life of the connection to one host.
 
+mod allowing;
 mod authorizing;
 mod builtins;
 mod calling;

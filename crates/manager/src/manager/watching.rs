@@ -181,6 +181,7 @@ impl Manager {
             .questions
             .end(Some(&params.session), &ClosedReason::CallEnded);
         self.core.calls.end_session(&params.session);
+        self.core.grants.end_session(&params.session);
         let core = Arc::clone(&self.core);
         let ended = tokio::task::spawn_blocking(move || core.spills.end_session(&params.session));
         // Only a panic could keep files, and the end of the connection removes them too.

@@ -1,12 +1,12 @@
 //! The lines in which questions wait: one is open per session of the host, the first answer wins.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use protocol::{
     Answer, AnswerAction, Answered, ClosedReason, Error, ErrorKind, McpQuestionClosed, McpQuestionsResult,
-    Notification, OnInvalid, Question, QuestionField, QuestionId, Sent, ServerName, Session,
+    Notification, OnInvalid, Question, QuestionField, QuestionId, Remember, Sent, ServerName, Session,
 };
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
@@ -34,6 +34,8 @@ pub(crate) struct Asking {
     pub tags: Vec<u64>,
     /// Why the question is over, should its asker go away without an answer.
     pub why_gone: Box<dyn Fn() -> ClosedReason + Send>,
+    /// Takes how long the answer is to hold, where that is asked.
+    pub remembered: Option<Arc<OnceLock<Remember>>>,
 }
 
 /// Why a question was not even put in its line.
@@ -66,6 +68,7 @@ struct Waiting {
     fields: Option<Vec<QuestionField>>,
     tags: Vec<u64>,
     why_gone: Box<dyn Fn() -> ClosedReason + Send>,
+    remembered: Option<Arc<OnceLock<Remember>>>,
     shown: bool,
     reply: oneshot::Sender<Outcome>,
 }
@@ -106,6 +109,8 @@ impl Questions {
     fn enqueue(&self, mut asking: Asking, reply: oneshot::Sender<Outcome>) -> Result<QuestionId, Refused> {
         let asked = asked(&asking.question);
         let (session, server) = (asked.0.cloned(), asked.1.clone());
+        // Approvals are ours: a server cannot make them come.
+        let is_of_server = !matches!(asking.question, Question::Approval(_));
         let mut lines = self.lines();
         let recent = lines.recent.entry(server).or_default();
         let now = Instant::now();
@@ -115,10 +120,12 @@ impl Questions {
         {
             recent.pop_front();
         }
-        if recent.len() >= limits::QUESTIONS_PER_MINUTE {
-            return Err(Refused::TooOften);
+        if is_of_server {
+            if recent.len() >= limits::QUESTIONS_PER_MINUTE {
+                return Err(Refused::TooOften);
+            }
+            recent.push_back(now);
         }
-        recent.push_back(now);
         let in_all: usize = lines.by_session.values().map(VecDeque::len).sum();
         let waiting = lines.by_session.get(&session).map_or(0, VecDeque::len);
         if in_all >= limits::QUESTIONS_IN_ALL || waiting > limits::QUESTIONS_PER_SESSION {
@@ -132,6 +139,7 @@ impl Questions {
             fields,
             tags,
             why_gone,
+            remembered,
         } = asking;
         let line = lines.by_session.entry(session).or_default();
         line.push_back(Waiting {
@@ -140,6 +148,7 @@ impl Questions {
             fields,
             tags,
             why_gone,
+            remembered,
             shown: false,
             reply,
         });
@@ -192,6 +201,10 @@ impl Questions {
         };
         if answer.check == Some(true) {
             return nothing(problems);
+        }
+        if let (Some(slot), Some(remember)) = (&waiting.remembered, answer.remember) {
+            // The first answer closes the question, so this is the only one.
+            let _ = slot.set(remember);
         }
         self.close(&mut lines, &session, position, ClosedReason::Answered, outcome);
         Ok(Answered { sent, problems })

@@ -279,6 +279,7 @@ async fn elicit(server: &Arc<Server>, calls: &[Arc<Call>], params: &RawValue) ->
             fields,
             tags,
             why_gone,
+            remembered: None,
         })
         .await
     {

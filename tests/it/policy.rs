@@ -1,0 +1,287 @@
+//! Rules for tools and servers: what asks, what is remembered, and what an administrator does not allow.
+
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::stories;
+use crate::support::{Host, HostOptions, TestEnv};
+
+pub fn stories() -> Vec<Trial> {
+    stories!("policy":
+        the_host_asks_by_default, ask_lists_ask, a_yes_is_remembered_as_told, a_no_is_a_result, nobody_to_ask,
+        a_project_cannot_loosen, a_changed_tool_is_asked_again, the_administrator_forbids, references_do_not_get_round_it,
+        a_broken_policy_forbids_everything,
+    )
+}
+
+fn host(env: &TestEnv, approval: &str, questions: bool) -> Host {
+    Host::start_with(
+        env,
+        HostOptions {
+            initialization: json!({ "toolApproval": approval, "capabilities": { "questions": questions } }),
+            ..Default::default()
+        },
+    )
+}
+
+fn model_call(host: &Host, arguments: Value) -> Value {
+    host.must(
+        "mcp.model.call",
+        json!({ "name": "mcp__srv__echo", "arguments": arguments, "session": "chat" }),
+    )
+}
+
+/// A model's call, with the person's answer to the `index`-th question.
+fn answered(host: &Host, index: usize, session: &str, answer: Value) -> (Value, Value) {
+    let pending = host.send_here(
+        "mcp.model.call",
+        json!({ "name": "mcp__srv__echo", "arguments": { "n": 1.0 }, "session": session, "call": format!("c{index}") }),
+    );
+    let question = host.wait_question(index);
+    let mut params = answer;
+    params["question"] = question["id"].clone();
+    host.request("mcp.answer", params).expect("an answer");
+    (question, pending.wait().expect("a result"))
+}
+
+fn the_host_asks_by_default() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    env.write_config(&json!({ "srv": server.entry() }));
+    let host = host(&env, "host", true);
+    assert_eq!(model_call(&host, json!({}))["outcome"], "ok");
+    assert!(host.notifications("mcp.question").is_empty());
+}
+
+fn ask_lists_ask() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    let mut entry = server.entry();
+    entry["tools"] = json!({ "ask": ["ec*"] });
+    env.write_config(&json!({ "srv": entry }));
+    let host = host(&env, "host", true);
+    let tools = host.must("mcp.model.tools", json!({}));
+    let tool = tools["tools"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|tool| tool["name"] == "mcp__srv__echo");
+    assert_eq!(tool.map(|tool| &tool["approval"]), Some(&json!("ask")), "{tools}");
+    let (question, result) = answered(&host, 0, "chat", json!({ "action": "accept" }));
+    assert_eq!(
+        (
+            &question["type"],
+            &question["tool"],
+            &question["exposed"],
+            &question["server"]
+        ),
+        (
+            &json!("approval"),
+            &json!("echo"),
+            &json!("mcp__srv__echo"),
+            &json!("srv")
+        )
+    );
+    assert_eq!(
+        (&question["arguments"], &question["call"]),
+        (&json!({ "n": 1.0 }), &json!("c0"))
+    );
+    assert_eq!(result["outcome"], "ok");
+    // A person's own call is not asked about.
+    host.call("srv", "echo", json!({})).expect("a call");
+}
+
+fn a_yes_is_remembered_as_told() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    env.write_config(&json!({ "srv": server.entry() }));
+    let first = host(&env, "ask", true);
+    // Once: asked again.
+    answered(
+        &first,
+        0,
+        "chat",
+        json!({ "action": "accept", "remember": "once" }),
+    );
+    // For the session: not in another one, and not after its end.
+    answered(
+        &first,
+        1,
+        "chat",
+        json!({ "action": "accept", "remember": "session" }),
+    );
+    assert_eq!(model_call(&first, json!({}))["outcome"], "ok");
+    answered(&first, 2, "other", json!({ "action": "accept" }));
+    first
+        .request("mcp.session.end", json!({ "session": "chat" }))
+        .expect("ended");
+    answered(
+        &first,
+        3,
+        "chat",
+        json!({ "action": "accept", "remember": "directory" }),
+    );
+    assert_eq!(first.notifications("mcp.question").len(), 4);
+    // For the directory: by every process.
+    let second = host(&env, "ask", true);
+    assert_eq!(model_call(&second, json!({}))["outcome"], "ok");
+    let grants = second.must("mcp.grants", json!({}))["grants"].clone();
+    assert_eq!(
+        (&grants[0]["scope"], &grants[0]["decision"], &grants[0]["tool"]),
+        (&json!("directory"), &json!("allow"), &json!("echo"))
+    );
+    let left = first.must("mcp.grants", json!({ "revoke": [grants[0]["id"]] }));
+    assert_eq!(left["grants"], json!([]));
+    let (_, result) = answered(&second, 0, "chat", json!({ "action": "decline" }));
+    assert_eq!(result["outcome"], "denied");
+}
+
+fn a_no_is_a_result() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    env.write_config(&json!({ "srv": server.entry() }));
+    let host = host(&env, "ask", true);
+    let (_, result) = answered(
+        &host,
+        0,
+        "chat",
+        json!({ "action": "decline", "remember": "always" }),
+    );
+    assert_eq!(
+        (&result["outcome"], &result["isError"], &result["failure"]["kind"]),
+        (&json!("denied"), &json!(true), &json!("denied"))
+    );
+    // Remembered: the model is told at once, and nobody is bothered.
+    assert_eq!(model_call(&host, json!({}))["outcome"], "denied");
+    assert_eq!(host.notifications("mcp.question").len(), 1);
+    assert!(server.log.requests("tools/call").is_empty());
+}
+
+fn nobody_to_ask() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    env.write_config(&json!({ "srv": server.entry() }));
+    let host = host(&env, "ask", false);
+    let result = model_call(&host, json!({}));
+    assert_eq!(
+        (&result["outcome"], &result["failure"]["kind"]),
+        (&json!("cannot_ask"), &json!("cannot_ask"))
+    );
+    assert!(server.log.requests("tools/call").is_empty());
+}
+
+fn a_project_cannot_loosen() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    let mut entry = server.entry();
+    entry["tools"] = json!({ "auto": ["*"] });
+    crate::trust::write_project(&env, &json!({ "srv": entry }));
+    let first = host(&env, "ask", true);
+    let review = first.must("mcp.trust", json!({}));
+    assert!(
+        review["reviews"][0]["relaxes"].to_string().contains("tools.auto"),
+        "{review}"
+    );
+    crate::trust::trust(&first);
+    answered(&first, 0, "chat", json!({ "action": "accept" }));
+    drop(first);
+    // The same words in the person's own file count.
+    std::fs::remove_dir_all(env.project().join(".pillion")).expect("removed");
+    env.write_config(&json!({ "srv": entry }));
+    let second = host(&env, "ask", true);
+    assert_eq!(model_call(&second, json!({}))["outcome"], "ok");
+    assert!(second.notifications("mcp.question").is_empty());
+}
+
+fn a_changed_tool_is_asked_again() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    env.write_config(&json!({ "srv": server.entry() }));
+    let first = host(&env, "ask", true);
+    answered(
+        &first,
+        0,
+        "chat",
+        json!({ "action": "accept", "remember": "always" }),
+    );
+    assert_eq!(model_call(&first, json!({}))["outcome"], "ok");
+    first.must(
+        "mcp.edit",
+        json!({ "server": "srv", "set": { "args": ["other"] } }),
+    );
+    let (_, result) = answered(&first, 1, "chat", json!({ "action": "accept" }));
+    assert_eq!(result["outcome"], "ok");
+}
+
+fn policy(env: &mut TestEnv, text: &str) {
+    let file = env.tmp().join("policy.json");
+    std::fs::write(&file, text).expect("a file");
+    env.set("PILLION_POLICY", &file.to_string_lossy());
+}
+
+fn the_administrator_forbids() {
+    let mut env = TestEnv::new();
+    let (good, bad) = (
+        env.plain_server("good", json!({})),
+        env.plain_server("bad", json!({})),
+    );
+    env.write_config(
+        &json!({ "good": good.entry(), "bad": bad.entry(), "far": { "url": "https://h.example/mcp" } }),
+    );
+    policy(
+        &mut env,
+        &json!({ "deny": [
+            { "command": bad.command, "reason": "not reviewed" }, { "url": "https://*", "reason": "no remote servers" }
+        ] })
+        .to_string(),
+    );
+    let host = Host::start(&env);
+    host.call("good", "echo", json!({})).expect("allowed");
+    for (name, reason) in [("bad", "not reviewed"), ("far", "no remote servers")] {
+        let record = host.status(name);
+        assert_eq!(record["state"], "disabled");
+        assert!(record["issues"].to_string().contains(reason), "{record}");
+        let error = host
+            .ask("mcp.start", json!({ "server": name }))
+            .expect_err("forbidden");
+        assert_eq!(
+            (error.kind(), &error.data["by"]),
+            ("denied", &json!("administrator"))
+        );
+        assert!(error.message.contains(reason), "{error}");
+        // No switch lifts it.
+        host.must("mcp.enable", json!({ "server": name, "enabled": true }));
+        assert_eq!(host.status(name)["state"], "disabled");
+    }
+    assert_eq!(bad.log.starts().len(), 0);
+}
+
+fn references_do_not_get_round_it() {
+    let mut env = TestEnv::new();
+    let bad = env.plain_server("bad", json!({}));
+    env.set("PROGRAM", &bad.command);
+    env.write_config(&json!({ "srv": { "command": "${PROGRAM}" } }));
+    policy(&mut env, &json!({ "deny": [{ "command": "bad" }] }).to_string());
+    let host = Host::start(&env);
+    let error = host
+        .ask("mcp.start", json!({ "server": "srv" }))
+        .expect_err("forbidden");
+    assert_eq!(
+        (error.kind(), &error.data["by"]),
+        ("denied", &json!("administrator"))
+    );
+    assert_eq!(bad.log.starts().len(), 0);
+}
+
+fn a_broken_policy_forbids_everything() {
+    let mut env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    env.write_config(&json!({ "srv": server.entry() }));
+    policy(&mut env, "{ broken");
+    let host = Host::start(&env);
+    let record = host.status("srv");
+    assert_eq!(record["state"], "disabled");
+    assert!(record["issues"].to_string().contains("does not read"), "{record}");
+    assert!(host.call("srv", "echo", json!({})).is_err());
+    assert_eq!(server.log.starts().len(), 0);
+}

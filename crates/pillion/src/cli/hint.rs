@@ -1,7 +1,7 @@
 //! The manager's hints are written for hosts; here they are put into the words of the command line.
 
 /// What a host would do, and what a person types instead. `SERVER` stands for the server's name.
-const WORDS: [(&str, &str); 11] = [
+const WORDS: [(&str, &str); 15] = [
     ("`mcp.status`", "`pillion status`"),
     ("`mcp.tools.list`", "`pillion tools SERVER`"),
     ("`mcp.resources.list`", "`pillion resources SERVER`"),
@@ -12,6 +12,10 @@ const WORDS: [(&str, &str); 11] = [
         "`pillion pin SERVER --accept REVISION`",
     ),
     ("`mcp.logs`", "`pillion logs SERVER`"),
+    ("`mcp.auth` or `pillion auth`", "`pillion auth SERVER`"),
+    ("`mcp.auth.list`", "`pillion auth list`"),
+    ("`mcp.auth`", "`pillion auth SERVER`"),
+    ("`mcp.debug`", "`pillion debug SERVER`"),
     ("`mcp.enable`", "`pillion enable SERVER`"),
     ("`mcp.remove`", "`pillion remove SERVER`"),
     ("set `replace: true`", "add `--replace`"),

@@ -14,6 +14,7 @@ mod session;
 
 pub mod ask;
 mod form;
+mod typing;
 
 mod arguments;
 mod content;
@@ -22,12 +23,16 @@ mod parameters;
 
 mod add;
 mod approve;
+mod auth;
+mod auth_list;
 mod call;
 mod completions;
 mod config;
+mod debug;
 mod edit;
 mod enable;
 mod expand;
+mod logout;
 mod logs;
 mod pin;
 mod prompt;
@@ -77,6 +82,9 @@ pub enum Command {
     Prompt(prompt::Args),
     Expand(expand::Args),
     Logs(logs::Args),
+    Auth(auth::Args),
+    Logout(logout::Args),
+    Debug(debug::Args),
     Add(add::Args),
     Edit(edit::Args),
     Remove(remove::Args),
@@ -117,6 +125,13 @@ pub async fn run(command: Command) -> ! {
         Command::Prompt(args) => with_session!(args, prompt::run),
         Command::Expand(args) => with_session!(args, expand::run),
         Command::Logs(args) => with_session!(args, logs::run),
+        Command::Auth(auth::Args {
+            what: Some(auth::What::List(args)),
+            ..
+        }) => with_session!(args, auth_list::run),
+        Command::Auth(args) => with_session!(args, auth::run),
+        Command::Logout(args) => with_session!(args, logout::run),
+        Command::Debug(args) => with_session!(args, debug::run),
         Command::Add(args) => with_session!(args, add::run),
         Command::Edit(args) => with_session!(args, edit::run),
         Command::Remove(args) => with_session!(args, remove::run),

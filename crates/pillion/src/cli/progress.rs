@@ -9,7 +9,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use manager::HostSink;
 use protocol::{McpLog, Notification, ProgressValue, Question, State};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::terminal::{Terminal, one_line};
 
@@ -26,6 +26,8 @@ pub struct Watcher {
     terminal: Terminal,
     questions: mpsc::Sender<Question>,
     logs: mpsc::Sender<McpLog>,
+    /// Counts the changes of servers.
+    changes: watch::Sender<u64>,
     view: Mutex<View>,
 }
 
@@ -51,11 +53,17 @@ impl Watcher {
                 terminal,
                 questions,
                 logs,
+                changes: watch::Sender::new(0),
                 view: Mutex::default(),
             },
             asked,
             logged,
         )
+    }
+
+    /// Tells that some server changed.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// Names the work at hand.
@@ -166,6 +174,7 @@ impl HostSink for Watcher {
                 view.draw();
             }
             Notification::Changed(changed) => {
+                self.changes.send_modify(|count| *count += 1);
                 let Some(status) = changed.status else { return };
                 let mut view = self.lock();
                 if status.state == State::Connecting {

@@ -14,6 +14,27 @@ impl Screen {
         Screen(saved)
     }
 
+    /// Lets each key through at once, and keeps the settings as they were.
+    pub fn unbuffered() -> Screen {
+        let saved = Screen::save();
+        if let Some(mut settings) = saved.0 {
+            settings.c_lflag &= !libc::ICANON;
+            settings.c_cc[libc::VMIN] = 1;
+            settings.c_cc[libc::VTIME] = 0;
+            // SAFETY: the settings are those that `tcgetattr` gave for the same descriptor, with one flag cleared.
+            unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSADRAIN, &settings) };
+        }
+        saved
+    }
+
+    /// Settings as they were.
+    pub fn restore_quietly(&self) {
+        if let Some(settings) = &self.0 {
+            // SAFETY: the settings are those that `tcgetattr` gave for the same descriptor.
+            unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSADRAIN, settings) };
+        }
+    }
+
     /// Settings as they were, the cursor visible, and a fresh line.
     pub fn restore(&self) {
         if let Some(settings) = &self.0 {
@@ -32,6 +53,12 @@ impl Screen {
     pub fn save() -> Screen {
         Screen
     }
+
+    pub fn unbuffered() -> Screen {
+        Screen
+    }
+
+    pub fn restore_quietly(&self) {}
 
     pub fn restore(&self) {}
 }

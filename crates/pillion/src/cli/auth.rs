@@ -1,0 +1,236 @@
+//! `pillion auth`: log in to a server. The address is shown and copied; the person opens it, wherever the browser is.
+
+use std::io::{IsTerminal, Write};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use inquire::Select;
+use inquire::error::InquireError;
+use protocol::{
+    Auth, AuthAck, AuthAction, ErrorKind, McpAuth, McpServerStatus, McpStart, McpStatus, State, methods,
+};
+
+use super::auth_list;
+use super::exit::Exit;
+use super::failure::Failure;
+use super::output;
+use super::session::{Common, Session, checked};
+use super::typing::{Typed, Typing};
+
+/// Log in to a server that wants it
+///
+/// Prints the address to open in a browser, on this machine or another one, and waits until the login is done.
+/// Where the browser cannot reach this machine, paste the address it ends on.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Args {
+    #[command(subcommand)]
+    pub what: Option<What>,
+    /// The server's name; without it there is a choice
+    server: Option<String>,
+    /// Ask nothing and read nothing from the terminal
+    #[arg(long)]
+    non_interactive: bool,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub enum What {
+    List(auth_list::Args),
+}
+
+pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
+    let asks = session.terminal.asks && !args.non_interactive && !session.json;
+    let name = match &args.server {
+        Some(name) => name.clone(),
+        None => choose(session, asks).await?,
+    };
+    let status = start(session, &name).await?;
+    if status.state == State::Ready && status.auth == Some(Auth::Authorized) {
+        if session.json {
+            output::json(&status)?;
+        } else {
+            eprintln!("`{name}` is authorized already; `pillion logout {name}` forgets that");
+        }
+        return Ok(Exit::Done);
+    }
+    let mut changes = session.watcher.changes();
+    let ack = auth(session, &name, AuthAction::Start, None).await?;
+    show(session, &ack, asks)?;
+    // The terminal is given back when this is dropped.
+    let mut typing = Typing::new(asks);
+    loop {
+        tokio::select! {
+            // Whatever changed: the record says how the login stands.
+            _ = changes.changed() => {
+                if let Some(outcome) = settled(session, &name).await? {
+                    return outcome;
+                }
+            }
+            typed = typing.next() => match typed {
+                Typed::Copy => copy(&ack),
+                Typed::Text(text) => {
+                    match auth(session, &name, AuthAction::Complete, Some(text)).await {
+                        Ok(_) => {}
+                        // A slip of the hand: the login still waits.
+                        Err(failure) if is_slip(session, &name).await => {
+                            failure.report(session.terminal.on_stderr(), false);
+                        }
+                        Err(failure) => return Err(failure),
+                    }
+                }
+            },
+            () = session.request.cancel.cancelled() => {
+                // The listener of this process ends with it all the same.
+                let _ = auth(session, &name, AuthAction::Cancel, None).await;
+                return Err(Failure::interrupted());
+            }
+        }
+    }
+}
+
+/// How the login ended, once it did.
+async fn settled(session: &Session, name: &str) -> Result<Option<Result<Exit, Failure>>, Failure> {
+    let status = record(session, name).await?;
+    if matches!(status.state, State::Authorizing | State::Connecting) {
+        return Ok(None);
+    }
+    match (&status.error, status.auth) {
+        (_, Some(Auth::Authorized)) if status.state == State::Ready => {
+            if !session.json {
+                eprintln!("`{name}` is authorized and ready");
+            }
+            Ok(Some(Ok(Exit::Done)))
+        }
+        // What the login began with.
+        (Some(fault), _) if fault.kind == ErrorKind::NeedsAuth => Ok(None),
+        (Some(fault), _) => Ok(Some(Err(Failure::from(fault).already_printed(session.json)))),
+        (None, _) => Ok(None),
+    }
+}
+
+async fn is_slip(session: &Session, name: &str) -> bool {
+    record(session, name)
+        .await
+        .is_ok_and(|status| status.state == State::Authorizing)
+}
+
+async fn start(session: &Session, name: &str) -> Result<McpServerStatus, Failure> {
+    let params = McpStart {
+        directory: session.directory.clone(),
+        server: name.into(),
+        work_done_token: session.token(),
+    };
+    let start = session
+        .manager
+        .start(&session.request, checked::<methods::Start>(params)?);
+    let started = session.work(&format!("Asking {name}"), start).await?;
+    Ok(started.server)
+}
+
+async fn record(session: &Session, name: &str) -> Result<McpServerStatus, Failure> {
+    let params = McpStatus {
+        directory: session.directory.clone(),
+        server: Some(name.into()),
+    };
+    let status = session
+        .manager
+        .status(&session.request, checked::<methods::Status>(params)?)
+        .await?;
+    let mut servers = status.servers.into_iter();
+    servers.next().ok_or_else(|| {
+        Failure::new(format!("no server is called `{name}`")).hint("`pillion status` lists the servers")
+    })
+}
+
+pub async fn auth(
+    session: &Session,
+    name: &str,
+    action: AuthAction,
+    redirect: Option<String>,
+) -> Result<AuthAck, Failure> {
+    let params = McpAuth {
+        directory: session.directory.clone(),
+        server: name.into(),
+        action: Some(action),
+        redirect,
+    };
+    let auth = session
+        .manager
+        .auth(&session.request, checked::<methods::Auth>(params)?);
+    Ok(session
+        .work(&format!("Looking for the login of {name}"), auth)
+        .await?)
+}
+
+fn show(session: &Session, ack: &AuthAck, asks: bool) -> Result<(), Failure> {
+    if session.json {
+        return output::json(ack);
+    }
+    let Some(url) = &ack.url else { return Ok(()) };
+    eprintln!("Open this address in a browser to log in:");
+    output::line(url)?;
+    if let Some(code) = &ack.user_code {
+        eprintln!("and type this code there: {code}");
+    }
+    if session.terminal.stderr {
+        copy(ack);
+    }
+    if asks && ack.redirect_uri.is_some() {
+        eprintln!("`c` copies it again. If the browser cannot get back here, paste the address it ends on.");
+    }
+    Ok(())
+}
+
+/// Puts the address on the clipboard of the terminal, wherever that is (OSC 52).
+fn copy(ack: &AuthAck) {
+    let Some(url) = &ack.url else { return };
+    let mut stderr = std::io::stderr();
+    if stderr.is_terminal() {
+        // Nobody is left to tell when the terminal is gone.
+        let _ = write!(stderr, "\x1b]52;c;{}\x07", STANDARD.encode(url));
+        eprintln!("auth URL copied");
+    }
+}
+
+async fn choose(session: &Session, asks: bool) -> Result<String, Failure> {
+    let params = McpStatus {
+        directory: session.directory.clone(),
+        server: None,
+    };
+    let status = session
+        .manager
+        .status(&session.request, checked::<methods::Status>(params)?)
+        .await?;
+    let names: Vec<String> = status
+        .servers
+        .into_iter()
+        .filter(|server| server.effective && server.auth_stored.is_some() && server.state != State::Disabled)
+        .map(|server| server.name.to_string())
+        .collect();
+    pick("Log in to which server?", names, asks).await
+}
+
+/// The only name there is, or the one that the person chooses.
+pub async fn pick(question: &'static str, mut names: Vec<String>, asks: bool) -> Result<String, Failure> {
+    if names.len() == 1 {
+        return Ok(names.remove(0));
+    }
+    if names.is_empty() {
+        return Err(Failure::new("no configured server has a login")
+            .hint("`pillion add NAME --url URL` adds a server"));
+    }
+    if !asks {
+        return Err(Failure::usage("the name of a server is missing")
+            .hint(format!("it is one of {}", names.join(", "))));
+    }
+    let chosen = tokio::task::spawn_blocking(move || Select::new(question, names).prompt()).await;
+    match chosen {
+        Ok(Ok(name)) => Ok(name),
+        Ok(Err(InquireError::OperationCanceled | InquireError::OperationInterrupted)) | Err(_) => {
+            Err(Failure::interrupted())
+        }
+        Ok(Err(error)) => Err(Failure::new(error.to_string())),
+    }
+}

@@ -191,6 +191,7 @@ pub struct ToolLists {
 /// `false`, or how to log in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
+#[expect(clippy::large_enum_variant, reason = "an entry is read once and shared")]
 pub enum OauthSetting {
     /// OAuth is switched off.
     Off(False),

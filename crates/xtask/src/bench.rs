@@ -20,7 +20,10 @@ pub struct Arguments {
     /// Measure other programs from npm, too
     #[arg(long)]
     rivals: bool,
-    /// Write the page, such as docs/performance.md
+    /// Measure the search for tools instead: tokens, and whether the right tool is found
+    #[arg(long)]
+    tools: bool,
+    /// Write the page, such as docs/performance.md, or docs/tool-search.md with --tools
     #[arg(long)]
     markdown: Option<PathBuf>,
     /// Keep the raw figures
@@ -29,6 +32,9 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.tools {
+        return tools(arguments);
+    }
     let pillion = install::pillion(true)?;
     let folder = install::root().join("tests/bench");
     let target = install::target().join("bench");
@@ -66,5 +72,21 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         .arg(format!("cargo xtask {}", words.join(" ")));
     let status = command.status().context("python3 is needed for this run")?;
     ensure!(status.success(), "a target was missed or could not be measured");
+    Ok(())
+}
+
+/// Figures that do not depend on speed, so any build will do.
+fn tools(arguments: &Arguments) -> Result<()> {
+    let mut command = Command::new("python3");
+    command
+        .arg("-B")
+        .arg(install::root().join("tests/bench/tools/bench.py"))
+        .arg("--pillion")
+        .arg(install::pillion(false)?);
+    if let Some(path) = &arguments.markdown {
+        command.arg("--markdown").arg(path);
+    }
+    let status = command.status().context("python3 is needed for this run")?;
+    ensure!(status.success(), "the search finds less than it should");
     Ok(())
 }

@@ -530,11 +530,7 @@ async fn find_tool(
     let (_, tool) = tools_of(&list)
         .find(|(at, _)| *at == index)
         .ok_or_else(|| Error::new(ErrorKind::Internal, "the list changed"))?;
-    match tool.hidden {
-        Some(HiddenReason::Denied) => return Err(denied(server, &tool.name)),
-        Some(HiddenReason::Held) => return Err(held(server, &tool.name)),
-        _ => {}
-    }
+    refused(server, tool)?;
     let name = tool.name.clone();
     Ok((name, Some((list, index))))
 }
@@ -560,6 +556,15 @@ async fn check_lists(server: &Arc<Server>, name: &str) -> Result<(), Error> {
         return Err(denied(server, name));
     }
     Ok(())
+}
+
+/// Refuses what nobody may call: a tool that a list excludes, or one that is held.
+pub(super) fn refused(server: &Server, tool: &protocol::ToolItem) -> Result<(), Error> {
+    match tool.hidden {
+        Some(HiddenReason::Denied) => Err(denied(server, &tool.name)),
+        Some(HiddenReason::Held) => Err(held(server, &tool.name)),
+        _ => Ok(()),
+    }
 }
 
 fn held(server: &Server, tool: &str) -> Error {

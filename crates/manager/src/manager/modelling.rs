@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use tokio::task::spawn_blocking;
 
 use super::allowing::approval;
-use super::calling::Wish;
+use super::calling::{Wish, refused};
 use super::listing::{Part, Reach, collect};
 use super::{Manager, check_directory, near};
 use crate::calls::{Call, NewCall};
@@ -259,6 +259,9 @@ impl Manager {
         whole: &Call,
     ) -> Result<(Outcome, Vec<Issue>), Error> {
         let tool = self.resolve(request, &params.directory, exposed).await?;
+        // Nobody is asked about a call that cannot be.
+        let server = self.server(&params.directory, &tool.server)?;
+        refused(&server, &tool)?;
         self.allow(&params.directory, &tool, arguments, whole).await?;
         let wish = Wish {
             directory: &params.directory,

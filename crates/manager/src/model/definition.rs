@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::config::file::digest;
+use crate::config::file::strong_digest;
 
 /// The members that a model or its approval depend on.
 const MEMBERS: [&str; 6] = [
@@ -71,7 +71,7 @@ fn sorted(value: &Value) -> Value {
 
 /// The fingerprint of a canonical definition.
 pub(crate) fn fingerprint(definition: &Value) -> String {
-    digest(definition.to_string().as_bytes())
+    strong_digest(definition.to_string().as_bytes())
 }
 
 /// The members in which two definitions differ.

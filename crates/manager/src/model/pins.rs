@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{definition, poison};
-use crate::config::file::digest;
+use crate::config::file::strong_digest;
 use crate::{env, limits};
 
 /// The accepted definitions of every server.
@@ -200,7 +200,7 @@ impl Book {
                 before: self.instructions.as_ref().and_then(text),
                 after: text(&held.now),
                 held: true,
-                rejected: self.rejected.contains(&digest(now.as_bytes())),
+                rejected: self.rejected.contains(&strong_digest(now.as_bytes())),
                 warnings: poison::hints(&now, others),
             });
         }
@@ -212,7 +212,7 @@ impl Book {
         let news = self.tools.iter().filter(|(_, pin)| pin.new || pin.gone);
         let shown = (&self.held, &self.held_instructions, news.collect::<Vec<_>>());
         let text = serde_json::to_string(&shown).unwrap_or_default();
-        Revision::from(digest(text.as_bytes()))
+        Revision::from(strong_digest(text.as_bytes()))
     }
 
     fn approve(&mut self) {
@@ -245,7 +245,7 @@ impl Book {
         self.rejected = held.collect();
         if let Some(held) = &self.held_instructions {
             let text = held.now.clone().unwrap_or_default();
-            self.rejected.insert(digest(text.as_bytes()));
+            self.rejected.insert(strong_digest(text.as_bytes()));
         }
         for pin in self.tools.values_mut() {
             pin.new = false;

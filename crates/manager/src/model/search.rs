@@ -13,6 +13,34 @@ const TITLE: f64 = 2.0;
 const DESCRIPTION: f64 = 1.0;
 const PARAMETER: f64 = 0.7;
 const SERVER: f64 = 1.5;
+const DEED: f64 = 2.0;
+
+/// What tools do, in the word their names use most, and other words for it (in their plain form).
+const DEEDS: [(&str, &[&str]); 9] = [
+    ("=list", &["list", "show", "all", "which", "enumerat", "brows"]),
+    (
+        "=get",
+        &[
+            "get", "read", "open", "view", "detail", "fetch", "retriev", "describ", "full", "inspect", "look",
+        ],
+    ),
+    (
+        "=creat",
+        &["creat", "make", "mak", "new", "add", "insert", "writ", "start"],
+    ),
+    (
+        "=delet",
+        &["delet", "remov", "rid", "drop", "eras", "destroy", "purg"],
+    ),
+    (
+        "=updat",
+        &["updat", "chang", "edit", "modify", "set", "renam", "patch"],
+    ),
+    ("=search", &["search", "find", "look", "query", "lookup"]),
+    ("=archiv", &["archiv", "away", "clos"]),
+    ("=send", &["send", "post", "mail", "reply", "notify", "publish"]),
+    ("=run", &["run", "execut", "trigger", "invok", "call", "launch"]),
+];
 
 /// The words of one tool, weighted.
 pub(crate) struct Document {
@@ -34,6 +62,7 @@ impl Document {
         };
         document.add(server, SERVER);
         document.add(name, NAME);
+        document.add_deeds(name);
         document.add(title.unwrap_or_default(), TITLE);
         document.add(description.unwrap_or_default(), DESCRIPTION);
         for (parameter, inner) in schema["properties"].as_object().into_iter().flatten() {
@@ -41,6 +70,13 @@ impl Document {
             document.add(inner["description"].as_str().unwrap_or_default(), PARAMETER / 2.0);
         }
         document
+    }
+
+    /// What the words of the name do, in the one word for it.
+    fn add_deeds(&mut self, name: &str) {
+        for deed in words(name).iter().filter_map(|word| deed(word)) {
+            *self.words.entry(deed.to_owned()).or_default() += DEED;
+        }
     }
 
     fn add(&mut self, text: &str, weight: f64) {
@@ -54,6 +90,12 @@ impl Document {
 /// The documents that fit, best first, with their scores. Equal ones keep their order.
 pub(crate) fn search(documents: &[Document], query: &str, limit: usize) -> Vec<(usize, f64)> {
     let mut wanted = words(query);
+    let deeds: Vec<String> = wanted
+        .iter()
+        .filter_map(|word| deed(word))
+        .map(str::to_owned)
+        .collect();
+    wanted.extend(deeds);
     wanted.sort();
     wanted.dedup();
     let count = documents.len() as f64;
@@ -91,6 +133,14 @@ const EMPTY: [&str; 24] = [
     "a", "an", "and", "as", "at", "by", "for", "from", "i", "in", "into", "is", "it", "me", "my", "of", "on",
     "or", "that", "the", "this", "to", "with", "you",
 ];
+
+/// The one word for what a word does.
+fn deed(word: &str) -> Option<&'static str> {
+    DEEDS
+        .iter()
+        .find(|(_, words)| words.contains(&word))
+        .map(|(deed, _)| *deed)
+}
 
 /// The words of a text in their plain form: `listPullRequests` has three.
 fn words(text: &str) -> Vec<String> {

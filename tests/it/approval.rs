@@ -222,7 +222,7 @@ fn now_ms() -> u64 {
 }
 
 /// What a clock would do in a day, done to the file.
-fn rewrite_times(env: &TestEnv, change: impl Fn(u64) -> u64) {
+pub fn rewrite_times(env: &TestEnv, change: impl Fn(u64) -> u64) {
     let mut text = config(env);
     for (_, shelf) in text["pending"].as_object_mut().into_iter().flatten() {
         for (_, request) in shelf.as_object_mut().into_iter().flatten() {

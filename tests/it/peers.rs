@@ -18,12 +18,12 @@ pub fn stories() -> Vec<Trial> {
     )
 }
 
-struct Peer {
+pub struct Peer {
     address: String,
     token: String,
 }
 
-fn start(env: &TestEnv) -> (Host, Peer, Peer) {
+pub fn start(env: &TestEnv) -> (Host, Peer, Peer) {
     let host = Host::start_with(
         env,
         HostOptions {
@@ -56,7 +56,7 @@ impl Peer {
     }
 
     /// A request with headers beside the usual ones; status and body.
-    fn send(&self, verb: &str, path: &str, more: &[(&str, &str)], body: &str) -> (u16, Value) {
+    pub fn send(&self, verb: &str, path: &str, more: &[(&str, &str)], body: &str) -> (u16, Value) {
         let mut stream = self.connect();
         let mut head = format!("{verb} {path} HTTP/1.1\r\nConnection: close\r\n");
         let mut usual = vec![

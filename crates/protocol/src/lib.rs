@@ -10,6 +10,7 @@ mod lsp;
 
 mod diagnose;
 mod fault;
+mod fields;
 mod log;
 mod status;
 

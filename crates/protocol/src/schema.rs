@@ -118,6 +118,7 @@ pub fn generated_files() -> Vec<(String, String)> {
             "schema/openrpc.json".to_owned(),
             pretty(&crate::openrpc::document()),
         ),
+        ("docs/fields.md".to_owned(), crate::fields::page()),
     ];
     for method in Method::ALL {
         files.push((

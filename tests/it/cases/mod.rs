@@ -5,8 +5,10 @@
 //! not know fails, so that no expectation is passed over in silence; a case of an area whose feature
 //! is not there yet is listed as ignored, by id.
 
+mod approvals;
 mod expect;
 mod keys;
+mod login;
 mod place;
 mod question;
 mod run;
@@ -30,7 +32,17 @@ pub struct Case {
 }
 
 /// What this runner can do so far.
-const AREAS: &[&str] = &["stdio", "http", "sse", "protocol", "elicitation"];
+const AREAS: &[&str] = &[
+    "stdio",
+    "http",
+    "sse",
+    "protocol",
+    "elicitation",
+    "oauth-discovery",
+    "oauth-registration",
+    "oauth-flow",
+    "oauth-tokens",
+];
 
 pub fn trials() -> Vec<Trial> {
     let folder = folder();
@@ -50,6 +62,9 @@ pub fn trials() -> Vec<Trial> {
 
 fn trial(case: Case, kits: Value) -> Trial {
     let name = format!("cases::{}::{}", case.area, case.id);
+    if case.area == "approvals" {
+        return Trial::test(name, move || approvals::run(&case).map_err(Failed::from));
+    }
     let missing = if AREAS.contains(&case.area.as_str()) {
         keys::not_yet(&case)
     } else {

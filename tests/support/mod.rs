@@ -3,6 +3,7 @@
 //!
 //! Nothing here knows the inside of Pillion; it speaks to the binary through pipes, sockets and files.
 
+pub mod browser;
 pub mod clock;
 pub mod contract;
 pub mod env;

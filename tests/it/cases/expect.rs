@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use super::question;
 use super::run::{Trace, items, resident, state};
 use super::world::{OTHER, World};
+use super::{login, question};
 use crate::support::host::Outcome;
 use crate::support::matching::{self, cut, lacks, matches, mentions, readable, regex};
 use crate::support::processes::Process;
@@ -70,8 +70,15 @@ fn check_one(world: &World, trace: &Trace, key: &str, wanted: &Value) -> Result<
                 .iter()
                 .map(|sidecar| state(sidecar, main))
                 .collect();
-            equal(wanted, &json!(states))
+            match wanted.as_object() {
+                Some(by_number) => by_number.iter().try_for_each(|(number, wanted)| {
+                    let index: usize = number.parse().map_err(|_| "a number of a process")?;
+                    matches(wanted, states.get(index - 1).map(|state| json!(state)).as_ref())
+                }),
+                None => equal(wanted, &json!(states)),
+            }
         }
+        key if login::EXPECT.contains(&key) => login::check(world, trace, key, wanted),
         "other_server" => equal(wanted, &json!(state(host, OTHER))),
         "transport" => {
             let transport = host.status(main)["connection"]["transport"].clone();

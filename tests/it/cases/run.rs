@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
+use super::login::{self, Logins};
 use super::world::{OTHER, World};
 use super::{Case, expect, keys, question};
 use crate::support::host::Outcome;
@@ -21,6 +22,7 @@ pub struct Trace {
     pub errors: Vec<Value>,
     pub issues: Vec<Value>,
     pub questions: Vec<Value>,
+    pub logins: Logins,
     pub elapsed: Duration,
     pub resident_before: u64,
 }
@@ -38,6 +40,11 @@ pub fn run(case: &Case, kits: &Value) -> Result<(), String> {
     }
     for step in steps(&world.input) {
         play(&world, &world.sidecars[0], &step, &trace)?;
+        let mut trace = trace.lock().expect("no panic while held");
+        trace
+            .logins
+            .stored_after_first
+            .get_or_insert_with(|| login::stored(&world));
     }
     let mut trace = trace.into_inner().expect("no panic while held");
     trace.elapsed = started.elapsed();
@@ -161,8 +168,12 @@ fn with_value(
                 Value::Array(pair) => (text(&pair[0]), text(&pair[1])),
                 one => (world.main().to_owned(), text(one)),
             };
-            call(world, host, &server, &tool, trace)
+            call(world, host, &server, &tool, trace)?;
+            note_state_after_call(world, host, trace);
+            Ok(())
         }
+        "authorize" => login::authorize(world, host, value, trace),
+        "probe" => login::probe(value, trace),
         "call_exposed_for" => {
             let exposed = exposed_name(world, host, &text(value))?;
             call(world, host, world.main(), &exposed, trace)
@@ -294,7 +305,7 @@ pub fn items(host: &Host, method: &str, server: &str) -> Result<Vec<Value>, Stri
     }
 }
 
-fn note(trace: &Mutex<Trace>, outcome: Outcome) {
+pub fn note(trace: &Mutex<Trace>, outcome: Outcome) {
     let mut trace = trace.lock().expect("no panic while held");
     match outcome {
         Ok(result) => trace
@@ -306,9 +317,21 @@ fn note(trace: &Mutex<Trace>, outcome: Outcome) {
     }
 }
 
-fn note_state(world: &World, host: &Host, trace: &Mutex<Trace>) {
+pub fn note_state(world: &World, host: &Host, trace: &Mutex<Trace>) {
     let state = state(host, world.main());
     trace.lock().expect("no panic while held").states.push(state);
+}
+
+/// A call of a server that wants a login may change its state.
+fn note_state_after_call(world: &World, host: &Host, trace: &Mutex<Trace>) {
+    if !world.input["steps"].to_string().contains("authorize") {
+        return;
+    }
+    let state = state(host, world.main());
+    let mut trace = trace.lock().expect("no panic while held");
+    if trace.states.last() != Some(&state) {
+        trace.states.push(state);
+    }
 }
 
 /// The state in the words of the cases.

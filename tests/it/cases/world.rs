@@ -7,8 +7,8 @@ use std::sync::Mutex;
 
 use serde_json::{Map, Value, json};
 
-use super::Case;
 use super::place::Places;
+use super::{Case, login};
 use crate::support::scripted::stdio::child_script;
 use crate::support::{Host, HttpHost, StdioServer, TestEnv};
 
@@ -54,6 +54,13 @@ impl World {
         prepare_files(&input, &env)?;
         set_environment(&input, &mut env);
         env.write_config(&Value::Object(entries.clone()));
+        if let Some(store) = input.get("store") {
+            let origin = hosts
+                .get("as")
+                .map(|host| host.origin.as_str())
+                .unwrap_or_default();
+            login::preset(store, &input["server"], origin, &env);
+        }
 
         let n_sidecars = input["processes"].as_u64().unwrap_or(1);
         let sidecars = (0..n_sidecars).map(|_| Host::start(&env)).collect();
@@ -264,6 +271,11 @@ fn scripted(input: &Value, env: &TestEnv, name: &str, mcp: &Map<String, Value>) 
 }
 
 fn limited(mut entry: Value, input: &Value) -> Value {
+    // `{port:…}` is filled in as text.
+    let port = entry.pointer("/oauth/callbackPort").and_then(Value::as_str);
+    if let Some(port) = port.and_then(|port| port.parse::<u16>().ok()) {
+        entry["oauth"]["callbackPort"] = json!(port);
+    }
     if let Some(limit) = input.get("call_timeout_ms") {
         entry["timeoutMs"] = limit.clone();
     }

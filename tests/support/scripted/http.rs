@@ -196,7 +196,26 @@ async fn answer(state: Arc<State>, request: Request<Body>) -> Response<Body> {
     if let Some(options) = respond["mcp"].as_object() {
         return state.mcp(options, &respond["headers"], seen).await;
     }
+    if let Some(over) = respond["redirect_back"].as_object() {
+        return redirect_back(respond, over, &seen);
+    }
     scripted(respond, &seen, &state)
+}
+
+/// What an authorization server does once the person agreed.
+fn redirect_back(respond: &Value, over: &Map<String, Value>, seen: &Seen) -> Response<Body> {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let back = text(seen.query.get("redirect_uri"));
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    for (name, value) in over {
+        query.append_pair(name, &text(Some(value)));
+    }
+    query.append_pair("state", &text(seen.query.get("state")));
+    let glue = if back.contains('?') { '&' } else { '?' };
+    let location = format!("{back}{glue}{}", query.finish());
+    let headers = json!({ "headers": { "location": location } });
+    let status = respond["status"].as_u64().unwrap_or(302);
+    with_headers(status, None, Body::empty(), &headers, None)
 }
 
 async fn read(request: Request<Body>) -> Seen {

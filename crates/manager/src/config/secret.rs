@@ -82,7 +82,11 @@ pub(crate) fn is_loader_name(name: &str) -> bool {
 
 /// A value that consists of references only holds no secret itself.
 fn is_literal(value: &str) -> bool {
-    !(value.starts_with("${") && value.ends_with('}')) && !value.is_empty()
+    let mut rest = value;
+    while let Some((_, after)) = rest.strip_prefix("${").and_then(|inside| inside.split_once('}')) {
+        rest = after;
+    }
+    !rest.is_empty()
 }
 
 /// An entry as it may leave the process, with pointers to what is masked.
@@ -267,6 +271,19 @@ mod tests {
         assert_eq!(pointers, ["/headers/Cookie", "/headers/X-Api-Key", "/url"]);
         assert_eq!(shown.headers.unwrap()["Authorization"], "Bearer ${T}");
         assert!(!shown.url.unwrap().contains("pw"));
+    }
+
+    #[test]
+    fn a_literal_between_references_is_a_secret() {
+        for (value, literal) in [
+            ("${A}", false),
+            ("${A}${B:-x}", false),
+            ("${A}s3${B}", true),
+            ("", false),
+            ("${A", true),
+        ] {
+            assert_eq!(is_literal(value), literal, "{value}");
+        }
     }
 
     #[test]

@@ -228,6 +228,12 @@ impl Manager {
     }
 }
 
+/// How far one server is.
+enum Asked {
+    Known(Part),
+    Reading(Arc<Server>, tokio::task::JoinHandle<Part>),
+}
+
 /// Asks all servers at once. None waits for another, and all of them together no longer than the wish allows.
 pub(super) async fn collect(
     servers: &[Arc<Server>],
@@ -243,29 +249,29 @@ pub(super) async fn collect(
                 server.catalog.forget_items();
             }
             if let Some(lists) = known(server, categories) {
-                return Err(Part {
+                return Asked::Known(Part {
                     server: Arc::clone(server),
                     lists,
                     issue: None,
                 });
             }
             if !reach.discover {
-                return Err(undiscovered(server, categories));
+                return Asked::Known(undiscovered(server, categories));
             }
             let server = Arc::clone(server);
             // A task of its own: what is not ready in time goes on, and is there for the next list.
-            Ok((
+            Asked::Reading(
                 Arc::clone(&server),
                 tokio::spawn(async move { discover(&server, categories).await }),
-            ))
+            )
         })
         .collect();
     let mut parts = Vec::with_capacity(tasks.len());
     let total = tasks.len();
     for task in tasks {
         let part = match task {
-            Err(part) => part,
-            Ok((server, mut task)) => {
+            Asked::Known(part) => part,
+            Asked::Reading(server, mut task) => {
                 // A required server is waited for as long as its start may take.
                 let is_required = server.entry().required == Some(true);
                 let outcome = if is_required {

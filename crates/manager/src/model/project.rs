@@ -628,9 +628,7 @@ fn is_malformed(name: &str, member: &Value) -> bool {
         },
         "title" | "description" | "pattern" | "format" => !member.is_string(),
         "enum" => !member.is_array(),
-        "anyOf" | "oneOf" | "allOf" | "prefixItems" => {
-            !member.as_array().is_some_and(|list| !list.is_empty())
-        }
+        "anyOf" | "oneOf" | "allOf" | "prefixItems" => member.as_array().is_none_or(Vec::is_empty),
         "properties" | "patternProperties" => !member.is_object(),
         // `exclusiveMinimum: true` is of draft 4.
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => !member.is_number(),

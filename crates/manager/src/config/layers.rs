@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use protocol::{ChangeReason, Dir, HostLayer, Layer, ServerEntry, ServerName, TrustState};
 
-use super::file::{ConfigFile, FileEntry};
+use super::file::{ConfigFile, Fault, FileEntry};
 use super::packages::{Package, Packages};
 use super::validate;
-use crate::consent::ledger::{Ledger, Place};
+use crate::consent::ledger::{Ledger, Place, Request};
 use crate::consent::policy::Policy;
 use crate::consent::trust::{self, TrustFile, Trusted};
 use crate::consent::{Gate, pending, review};
@@ -55,6 +55,39 @@ pub(crate) struct TrustItem {
     pub base: PathBuf,
     pub entry: ServerEntry,
     pub digest: String,
+}
+
+/// What is told of the whole rather than of one server.
+struct State {
+    fault: Option<Fault>,
+    requests: BTreeMap<Place, Request>,
+    projects: BTreeMap<PathBuf, (Option<Fault>, TrustState)>,
+}
+
+impl State {
+    /// Why it must be told; directories that were opened or closed meanwhile are no news.
+    fn differs(&self, before: &State) -> Vec<ChangeReason> {
+        let mut reasons = Vec::new();
+        let both = self
+            .projects
+            .iter()
+            .filter_map(|(root, now)| Some((now, before.projects.get(root)?)));
+        let (mut faults, mut trust) = (self.fault != before.fault, false);
+        for (now, before) in both {
+            faults |= now.0 != before.0;
+            trust |= now.1 != before.1;
+        }
+        if faults {
+            reasons.push(ChangeReason::Config);
+        }
+        if trust {
+            reasons.push(ChangeReason::Trust);
+        }
+        if self.requests != before.requests {
+            reasons.push(ChangeReason::Pending);
+        }
+        reasons
+    }
 }
 
 /// What a reload did.
@@ -151,8 +184,11 @@ impl Layers {
         }
         core.set_policy(policy);
         let reloaded = reconcile(core, &mut book.servers, wanted);
-        if book.state() != before {
-            core.changes.mark_all(core, ChangeReason::Config);
+        // The first look is no change.
+        if book.checked.is_some() {
+            for reason in book.state().differs(&before) {
+                core.changes.mark_all(core, reason);
+            }
         }
         book.checked = Some(Instant::now());
         reloaded
@@ -359,21 +395,20 @@ impl Project {
 
 impl Book {
     /// What `mcp.status` says of the whole: a change of it is told.
-    fn state(&self) -> impl PartialEq + use<> {
+    fn state(&self) -> State {
         let projects = self.projects.iter().map(|project| {
             let items = self.trust_items(&project.root);
-            let pairs = items.iter().map(|item| (item.key.as_str(), item.digest.as_str()));
-            (
-                project.root.clone(),
-                project.file.fault.clone(),
-                self.trust.state(&project.root, pairs),
-            )
+            let pairs = items
+                .iter()
+                .map(|item| (item.key.as_str(), item.digest.as_str()));
+            let trust = self.trust.state(&project.root, pairs);
+            (project.root.clone(), (project.file.fault.clone(), trust))
         });
-        (
-            self.user.fault.clone(),
-            self.ledger.requests.clone(),
-            projects.collect::<Vec<_>>(),
-        )
+        State {
+            fault: self.user.fault.clone(),
+            requests: self.ledger.requests.clone(),
+            projects: projects.collect(),
+        }
     }
 
     fn next_end(&self) -> Option<u64> {

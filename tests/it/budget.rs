@@ -11,7 +11,7 @@ use crate::support::{Host, HostOptions, StdioServer, TestEnv};
 
 pub fn stories() -> Vec<Trial> {
     stories!("budget":
-        what_fits_is_whole, what_is_larger_is_a_preview, it_is_read_on, it_ends_with_its_session, it_ends_with_the_connection,
+        what_fits_is_whole, in_the_terminal, what_is_larger_is_a_preview, it_is_read_on, it_ends_with_its_session, it_ends_with_the_connection,
         pictures_become_files, large_structure_is_not_doubled, without_a_tool_to_read, servers_may_sleep,
         only_unseen_servers_are_asked, a_search_has_a_limit,
     )
@@ -244,6 +244,11 @@ fn servers_may_sleep() {
         (&json!("mcp__mail__send"), &json!(2))
     );
     assert_eq!(found["hits"][0]["inputSchema"], json!({ "type": "object" }));
+    let offer = host.must("mcp.model.tools", json!({ "load": "search" }));
+    assert_eq!(
+        (offer["tools"].as_array().map(Vec::len), &offer["servers"][1]["tools"]),
+        (Some(2), &json!(2))
+    );
     assert_eq!(
         (server.log.starts().len(), &host.status("mail")["state"]),
         (1, &json!("stopped"))
@@ -300,4 +305,50 @@ fn a_search_has_a_limit() {
         .expect_err("too many");
     assert_eq!(error.kind(), "invalid_params");
     assert_eq!(hits(json!({ "query": "zebra" })), Some(0));
+}
+
+fn in_the_terminal() {
+    let env = TestEnv::new();
+    let mut mail = tool("send");
+    mail["description"] = json!("Send a mail to somebody");
+    let server = env.plain_server(
+        "mail",
+        json!({ "tools/list": { "tools": [mail, tool("other")] } }),
+    );
+    env.write_config(&json!({ "mail": server.entry() }));
+    let run = |args: &[&str]| {
+        let output = env.command().args(args).output().expect("it runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, stdout, stderr) = run(&["tools", "--model"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let line = stdout
+        .lines()
+        .find(|line| line.starts_with("mcp__mail__send "))
+        .expect("the tool");
+    assert!(
+        line.contains("auto") && line.ends_with("Send a mail to somebody"),
+        "{stdout}"
+    );
+    assert!(stderr.contains("mail: 2 tools, about "), "{stderr}");
+    let (code, stdout, _) = run(&["search-tools", "mailing", "people"]);
+    assert_eq!(code, Some(0));
+    assert!(
+        stdout
+            .lines()
+            .nth(1)
+            .is_some_and(|line| line.starts_with("mail ") && line.contains("send")),
+        "{stdout}"
+    );
+    assert_eq!(server.log.starts().len(), 1);
+    let (code, stdout, stderr) = run(&["search-tools", "zebra"]);
+    assert_eq!(
+        (code, stdout.as_str(), stderr.as_str()),
+        (Some(0), "", "None of 2 tools fits\n")
+    );
+    assert_eq!(run(&["tools", "--dialect", "openai"]).0, Some(2));
+    let (_, stdout, _) = run(&["tools", "--model", "--dialect", "gemini", "--json"]);
+    let result: Value = serde_json::from_str(&stdout).expect("JSON");
+    assert_eq!(result["tools"].as_array().map(Vec::len), Some(2));
 }

@@ -9,7 +9,7 @@ use crate::support::{Host, TestEnv};
 pub fn stories() -> Vec<Trial> {
     stories!("mentions":
         aliases_beside_files, ambiguous_ones_are_marked, what_begins_like_it, a_limit, own_commands_win,
-        a_failing_server_is_told,
+        a_failing_server_is_told, read_only_peers_discover_nothing, a_models_side_is_local,
     )
 }
 
@@ -116,4 +116,56 @@ fn a_failing_server_is_told() {
     let result = host.must("mcp.mentions.list", json!({}));
     assert_eq!(of(&result, "resources", "mention"), ["@docs:a"]);
     assert_eq!(result["issues"][0]["server"], "gone");
+}
+
+fn asked(peer: &super::peers::Peer, method: &str, params: Value) -> Value {
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    peer.send("POST", "/", &[], &body.to_string()).1
+}
+
+fn read_only_peers_discover_nothing() {
+    let env = TestEnv::new();
+    let docs = env.plain_server("docs", offers(json!([{ "uri": "x:1", "name": "a" }]), json!([])));
+    env.write_config(&json!({ "docs": docs.entry() }));
+    let (host, _, peer) = super::peers::start(&env);
+    let directory = host.directory();
+    let result = asked(&peer, "mcp.mentions.list", json!({ "directory": directory }))["result"].clone();
+    assert_eq!(
+        (&result["resources"], result["issues"].as_array().map(Vec::len)),
+        (&json!([]), Some(1))
+    );
+    let result = asked(
+        &peer,
+        "mcp.prompt.expand",
+        json!({ "directory": directory, "text": "@docs:a" }),
+    )["result"]
+        .clone();
+    assert_eq!(result["parts"], json!([{ "type": "text", "text": "@docs:a" }]));
+    assert_eq!(docs.log.starts().len(), 0);
+    // What is known already is no discovery.
+    host.must("mcp.mentions.list", json!({}));
+    let result = asked(&peer, "mcp.mentions.list", json!({ "directory": directory }))["result"].clone();
+    assert_eq!(of(&result, "resources", "mention"), ["@docs:a"]);
+    assert_eq!(docs.log.requests("resources/read").len(), 0);
+}
+
+fn a_models_side_is_local() {
+    let env = TestEnv::new();
+    let (host, full, read_only) = super::peers::start(&env);
+    for peer in [&full, &read_only] {
+        for (method, more) in [
+            ("mcp.model.tools", json!({})),
+            ("mcp.model.call", json!({ "name": "mcp_resource_list" })),
+            ("mcp.tools.search", json!({ "query": "x" })),
+            ("mcp.tools.review", json!({})),
+        ] {
+            let mut params = more;
+            params["directory"] = json!(host.directory());
+            assert_eq!(
+                asked(peer, method, params)["error"]["data"]["kind"],
+                "forbidden",
+                "{method}"
+            );
+        }
+    }
 }

@@ -9,7 +9,7 @@ use crate::support::{Host, RpcError, StdioServer, TestEnv};
 
 pub fn stories() -> Vec<Trial> {
     stories!("prompt_expand":
-        plain_text_stays, a_resource_is_read_once, a_missing_one_stops_everything, an_ambiguous_one_stops_everything,
+        plain_text_stays, in_the_terminal, a_resource_is_read_once, a_missing_one_stops_everything, an_ambiguous_one_stops_everything,
         sixteen_mentions, characters_in_all, binary_is_named, a_template_makes_a_resource, a_prompt_is_a_command, arguments_in_order,
         a_missing_argument_keeps_the_draft, extra_text_is_appended, other_media_are_left_out, own_commands_win,
         an_unknown_command, a_server_may_ask, it_can_be_cancelled,
@@ -326,4 +326,31 @@ fn it_can_be_cancelled() {
         true
     );
     assert_eq!(pending.wait().expect_err("cancelled").kind(), "call_cancelled");
+}
+
+fn in_the_terminal() {
+    let env = TestEnv::new();
+    let (host, _server) = start(&env, json!({}));
+    drop(host);
+    let run = |args: &[&str]| {
+        let output = env.command().args(args).output().expect("it runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, stdout, stderr) = run(&["expand", "see", "@docs:r1"]);
+    assert_eq!(
+        (code, stdout.as_str()),
+        (Some(0), "see @docs:r1\n\n--- @docs:r1 (x:1)\ncontent\n"),
+        "{stderr}"
+    );
+    let (code, stdout, stderr) = run(&["expand", "see @docs:r99"]);
+    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    assert!(
+        stderr.starts_with("error: there is no resource `@docs:r99`"),
+        "{stderr}"
+    );
+    assert_eq!(run(&["expand", "/docs:review"]).0, Some(2));
+    let (code, stdout, _) = run(&["expand", "--json", "/docs:plain"]);
+    let result: Value = serde_json::from_str(&stdout).expect("JSON");
+    assert_eq!((code, &result["prompt"]["name"]), (Some(0), &json!("plain")));
 }

@@ -64,14 +64,31 @@ impl Manager {
             }
             servers.retain(|server| names.contains(&server.name));
         }
+        let load = params.load.unwrap_or(ToolLoad::All);
+        let mut asleep = Vec::new();
+        if load == ToolLoad::Search {
+            // Only who was never seen is started: the others may sleep until they are called.
+            let mut asked = Vec::new();
+            for server in servers {
+                match server.catalog.seen_tools(&server).await {
+                    Some(list) if server.connected().is_none() => asleep.push(Part {
+                        server,
+                        lists: vec![list],
+                        issue: None,
+                    }),
+                    _ => asked.push(server),
+                }
+            }
+            servers = asked;
+        }
         let wait = params.wait_ms.unwrap_or(limits::LIST_WAIT_MS);
-        let parts = self.parts(request, &servers, &OFFERED, true, wait).await?;
+        let mut parts = self.parts(request, &servers, &OFFERED, true, wait).await?;
+        parts.extend(asleep);
         issues.extend(parts.iter().flat_map(Part::issues).cloned());
 
         let settings = self.core.settings();
         let dialect = params.dialect.unwrap_or(settings.dialect);
         let style = params.resource_tools.unwrap_or(settings.resource_tools);
-        let load = params.load.unwrap_or(ToolLoad::All);
         let mut tools: Vec<ModelTool> = Vec::new();
         let mut shown = Vec::new();
         for builtin in self.builtins(&parts, style, load, params.session.as_ref()) {

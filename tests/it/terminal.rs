@@ -19,14 +19,14 @@ pub fn stories() -> Vec<Trial> {
 }
 
 /// A command in a terminal of 100 columns.
-struct Terminal {
+pub struct Terminal {
     child: Child,
     keyboard: File,
     screen: Arc<Mutex<String>>,
 }
 
 impl Terminal {
-    fn run(mut command: Command) -> Terminal {
+    pub fn run(mut command: Command) -> Terminal {
         let (master, slave) = open();
         for stream in 0..3 {
             let end = slave.try_clone().expect("a descriptor");
@@ -64,13 +64,13 @@ impl Terminal {
         }
     }
 
-    fn screen(&self) -> String {
+    pub fn screen(&self) -> String {
         self.screen.lock().expect("no panic while held").clone()
     }
 
     /// Waits until the text was written, then presses keys.
     #[track_caller]
-    fn when(&mut self, text: &str, keys: &str) {
+    pub fn when(&mut self, text: &str, keys: &str) {
         clock::eventually(text, || self.screen().contains(text).then_some(()));
         self.keyboard
             .write_all(keys.as_bytes())
@@ -79,7 +79,7 @@ impl Terminal {
 
     /// The exit code and all that was written.
     #[track_caller]
-    fn end(mut self) -> (Option<i32>, String) {
+    pub fn end(mut self) -> (Option<i32>, String) {
         let ended = clock::poll(Duration::from_secs(20), || {
             self.child.try_wait().expect("our own child")
         });

@@ -3,6 +3,7 @@
 //!
 //! Nothing here knows the inside of Pillion; it speaks to the binary through pipes, sockets and files.
 
+pub mod authorization_server;
 pub mod browser;
 pub mod clock;
 pub mod contract;
@@ -14,6 +15,7 @@ pub mod matching;
 pub mod processes;
 pub mod scripted;
 
+pub use authorization_server::AuthorizationServer;
 pub use env::TestEnv;
 pub use host::{Host, HostOptions, Outcome, RpcError};
 pub use scripted::StdioServer;

@@ -1,0 +1,320 @@
+//! Logins as a host, a person at a terminal and another process see them.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use super::terminal::Terminal;
+use crate::stories;
+use crate::support::{AuthorizationServer, Host, TestEnv, browser, clock};
+
+pub fn stories() -> Vec<Trial> {
+    stories!("logins":
+        a_login_starts_the_server_and_a_logout_stops_it,
+        a_pasted_address_completes_a_login,
+        a_login_in_a_terminal_reaches_a_running_host,
+        a_call_waits_for_more_rights_and_is_repeated,
+        a_login_is_shown_copied_and_pasted_in_a_terminal,
+        a_denial_and_an_interrupt_have_codes_of_their_own,
+        looking_changes_nothing,
+        others_are_told_that_they_have_no_login,
+        no_secret_is_told,
+    )
+}
+
+fn world() -> (TestEnv, AuthorizationServer) {
+    with(AuthorizationServer::start())
+}
+
+fn with(server: AuthorizationServer) -> (TestEnv, AuthorizationServer) {
+    let env = TestEnv::new();
+    env.write_config(&json!({ "srv": server.entry(), "local": { "command": "true" } }));
+    (env, server)
+}
+
+fn start_login(host: &Host) -> Value {
+    host.must("mcp.auth", json!({ "server": "srv" }))
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Where the browser would end, had it gone there.
+fn redirect(ack: &Value) -> String {
+    let url = text(&ack["url"]);
+    let state = url.split("state=").nth(1).and_then(|rest| rest.split('&').next());
+    format!(
+        "{}?code=code-1-secret&state={}",
+        text(&ack["redirectUri"]),
+        state.expect("a state")
+    )
+}
+
+fn a_login_starts_the_server_and_a_logout_stops_it() {
+    let (env, server) = world();
+    let host = Host::start(&env);
+    let record = host.start_server("srv");
+    assert_eq!(
+        (text(&record["state"]), text(&record["auth"])),
+        ("needs_auth", "needs_auth")
+    );
+    assert_eq!(text(&record["error"]["message"]), "needs authorization");
+    assert!(text(&record["command"]).ends_with("/mcp [oauth: needs authorization]"));
+    let ack = start_login(&host);
+    let record = host.wait_state("srv", "authorizing");
+    assert_eq!(text(&record["auth"]), "pending");
+    assert!(text(&record["command"]).ends_with("[oauth: waiting for the browser]"));
+    assert_eq!(browser::open(text(&ack["url"])), Some(200));
+    let record = host.wait_state("srv", "ready");
+    assert_eq!(
+        (text(&record["auth"]), &record["authStored"]),
+        ("authorized", &json!(true))
+    );
+    assert!(record["authExpiresAt"].is_u64() && record["error"].is_null());
+    let listed = host.must("mcp.auth.list", json!({}));
+    assert_eq!(listed["credentials"][0]["server"], "srv");
+    assert_eq!(listed["credentials"][0]["issuer"], json!(server.issuer.origin));
+    // Nobody but the person or the host opens anything.
+    assert!(env.opened().is_empty());
+
+    let forgotten = host.must("mcp.auth", json!({ "server": "srv", "action": "forget" }));
+    assert_eq!(
+        (
+            text(&forgotten["server"]["state"]),
+            text(&forgotten["server"]["auth"])
+        ),
+        ("stopped", "none")
+    );
+    assert_eq!(host.must("mcp.auth.list", json!({}))["credentials"], json!([]));
+    server.issuer.wait("the revocation", |seen| {
+        seen.is("POST /revoke") && seen.form["token"] == "rt-1-secret"
+    });
+}
+
+fn a_pasted_address_completes_a_login() {
+    let (env, server) = world();
+    let host = Host::start(&env);
+    host.start_server("srv");
+    let ack = start_login(&host);
+    let complete = |redirect: &str| {
+        host.ask(
+            "mcp.auth",
+            json!({ "server": "srv", "action": "complete", "redirect": redirect }),
+        )
+    };
+    let foreign = complete(&format!("{}?code=x&state=other", text(&ack["redirectUri"]))).unwrap_err();
+    assert_eq!(foreign.kind(), "state_mismatch");
+    assert_eq!(
+        complete("http://127.0.0.1/").unwrap_err().data["path"],
+        "/redirect"
+    );
+    let done = complete(&redirect(&ack)).unwrap();
+    assert_eq!(
+        (text(&done["server"]["state"]), text(&done["server"]["auth"])),
+        ("ready", "authorized")
+    );
+    assert_eq!(server.token_requests().len(), 1);
+    assert!(complete(&redirect(&ack)).is_err());
+}
+
+fn a_login_in_a_terminal_reaches_a_running_host() {
+    let (env, _server) = world();
+    let host = Host::start(&env);
+    assert_eq!(text(&host.start_server("srv")["state"]), "needs_auth");
+    let (mut command, url) = log_in(&env);
+    assert_eq!(browser::open(&url), Some(200));
+    assert_eq!(command.wait().expect("our own child").code(), Some(0));
+    host.wait_state("srv", "ready");
+    let logout = env
+        .command()
+        .args(["logout", "srv"])
+        .output()
+        .expect("the binary starts");
+    assert_eq!(logout.status.code(), Some(0));
+    host.wait_notification("mcp.changed", |params| params["status"]["authStored"] == false);
+}
+
+/// `pillion auth srv` for a program: its process and the address it prints.
+fn log_in(env: &TestEnv) -> (std::process::Child, String) {
+    let mut command = env.command();
+    command.args(["auth", "srv"]).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("the binary starts");
+    let mut line = String::new();
+    let stdout = child.stdout.take().expect("piped");
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).expect("a line of text");
+    (child, line.trim().to_owned())
+}
+
+fn a_call_waits_for_more_rights_and_is_repeated() {
+    let challenge = r#"Bearer error="insufficient_scope", scope="files:write""#;
+    let (env, server) = with(AuthorizationServer::with(|_, _| {
+        let refused = json!({ "match": "POST /mcp", "when": { "rpc": "tools/call" }, "times": 1, "respond": {
+            "status": 403, "text": "", "headers": { "www-authenticate": challenge } } });
+        (json!([refused]), json!([]))
+    }));
+    let host = Host::start(&env);
+    host.start_server("srv");
+    browser::open(text(&start_login(&host)["url"]));
+    host.wait_state("srv", "ready");
+    let call = host.send_call("srv", "echo", json!({}));
+    host.wait_notification("mcp.changed", |params| {
+        text(&params["status"]["error"]["message"]).contains("files:write")
+    });
+    let ack = start_login(&host);
+    assert!(text(&ack["url"]).contains("scope=files%3Awrite"), "{ack}");
+    // The person takes longer than the call itself might.
+    assert!(call.wait_within(Duration::from_millis(2500)).is_none());
+    browser::open(text(&ack["url"]));
+    let answer = call.wait().expect("it was repeated");
+    assert_eq!(answer["result"]["content"][0]["text"], "ok");
+    assert_eq!(text(&host.status("srv")["state"]), "ready");
+    assert_eq!(server.resource.requests("tools/call").len(), 2);
+}
+
+fn a_login_is_shown_copied_and_pasted_in_a_terminal() {
+    let (env, _server) = world();
+    let mut command = env.command();
+    command.args(["auth"]);
+    let mut terminal = Terminal::run(command);
+    terminal.when("paste the address", "c");
+    let screen = clock::eventually("a second copy", || {
+        let screen = terminal.screen();
+        (screen.matches("auth URL copied").count() == 2).then_some(screen)
+    });
+    assert_eq!(screen.matches("\x1b]52;c;").count(), 2);
+    let start = screen.find("http://127.0.0.1").expect("an address");
+    let url: String = screen[start..]
+        .chars()
+        .take_while(|c| !c.is_whitespace())
+        .collect();
+    let redirect_uri = url::Url::parse(&url).expect("a URL");
+    let redirect_uri = redirect_uri
+        .query_pairs()
+        .find(|(name, _)| name == "redirect_uri")
+        .expect("it has one")
+        .1;
+    let pasted = redirect(&json!({ "url": url, "redirectUri": redirect_uri }));
+    terminal.when("auth URL copied", &format!("{pasted}\r"));
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains("`srv` is authorized and ready"), "{screen}");
+    assert!(env.opened().is_empty());
+}
+
+fn a_denial_and_an_interrupt_have_codes_of_their_own() {
+    let (env, _server) = with(AuthorizationServer::with(|_, _| {
+        let denied = json!({ "match": "GET /authorize", "times": 1, "respond": { "status": 302,
+            "redirect_back": { "error": "access_denied" } } });
+        (json!([]), json!([denied]))
+    }));
+    let (mut command, url) = log_in(&env);
+    browser::open(&url);
+    assert_eq!(command.wait().expect("our own child").code(), Some(4));
+    let (mut command, _) = log_in(&env);
+    crate::support::processes::signal(i32::try_from(command.id()).expect("a process id"), libc::SIGINT);
+    assert_eq!(command.wait().expect("our own child").code(), Some(130));
+}
+
+fn looking_changes_nothing() {
+    let (env, server) = world();
+    let host = Host::start(&env);
+    let report = host.must("mcp.debug", json!({ "server": "srv" }));
+    assert_eq!(
+        (&report["httpStatus"], &report["registration"]),
+        (&json!(401), &json!("dynamic"))
+    );
+    assert_eq!(report["issuer"], json!(server.issuer.origin));
+    assert_eq!(report["stored"], false);
+    let log = server.issuer.log();
+    assert!(log.iter().all(|seen| seen.method == "GET"), "{log:?}");
+    let debug = env
+        .command()
+        .args(["debug", "srv"])
+        .output()
+        .expect("the binary starts");
+    assert_eq!(debug.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&debug.stdout).contains("a login is asked for"));
+}
+
+fn others_are_told_that_they_have_no_login() {
+    let (env, server) = world();
+    env.write_config(&json!({
+        "local": { "command": "true" },
+        "off": { "url": server.entry()["url"], "oauth": false },
+        "disabled": { "url": server.entry()["url"], "enabled": false },
+    }));
+    let host = Host::start(&env);
+    for (name, reason) in [
+        ("local", "local"),
+        ("off", "oauth_disabled"),
+        ("disabled", "disabled"),
+        ("none", "unknown"),
+    ] {
+        let error = host.ask("mcp.auth", json!({ "server": name })).unwrap_err();
+        assert_eq!(
+            (error.kind(), text(&error.data["reason"])),
+            ("target_mismatch", reason)
+        );
+    }
+    assert!(server.issuer.log().is_empty() && server.resource.log().is_empty());
+}
+
+/// A full run, with a login, a refresh, a refusal and a logout: none of the secrets may show up anywhere but in the store.
+fn no_secret_is_told() {
+    let (mut env, _server) = with(AuthorizationServer::with(|_, _| {
+        let broken = json!({ "match": "POST /mcp", "when": { "auth": "Bearer at-1-secret", "rpc": "tools/call" },
+            "respond": { "status": 401, "text": "at-1-secret is over" } });
+        (json!([broken]), json!([]))
+    }));
+    for name in ["PILLION_LOG", "RUST_LOG"] {
+        env.set(name, "trace");
+    }
+    let host = Host::start(&env);
+    host.start_server("srv");
+    let ack = start_login(&host);
+    browser::open(text(&ack["url"]));
+    host.wait_state("srv", "ready");
+    host.call("srv", "echo", json!({}))
+        .expect("it was repeated with a new token");
+    let store = std::fs::read_to_string(env.data().join("mcp-auth.json")).expect("a store");
+    assert!(store.contains("rt-2-secret"));
+    host.must("mcp.logs", json!({ "server": "srv", "limit": 5000 }));
+    host.must("mcp.debug", json!({ "server": "srv" }));
+    host.must("mcp.auth.list", json!({}));
+    for command in [
+        ["status"].as_slice(),
+        &["auth", "list"],
+        &["debug", "srv"],
+        &["config", "--json"],
+    ] {
+        quiet(env.command().args(command));
+    }
+    host.must("mcp.auth", json!({ "server": "srv", "action": "forget" }));
+    for one in host.messages() {
+        let message = &one.message;
+        for part in [&message.params, &message.result, &message.error]
+            .into_iter()
+            .flatten()
+        {
+            hides(part.get());
+        }
+    }
+    hides(&host.stderr());
+}
+
+fn quiet(command: &mut Command) {
+    let output = command.output().expect("the binary starts");
+    hides(&String::from_utf8_lossy(&output.stdout));
+    hides(&String::from_utf8_lossy(&output.stderr));
+}
+
+#[track_caller]
+fn hides(text: &str) {
+    for secret in ["-secret", "code_verifier"] {
+        assert!(!text.contains(secret), "`{secret}` is in {text}");
+    }
+}

@@ -6,6 +6,7 @@
 //! is not there yet is listed as ignored, by id.
 
 mod approvals;
+mod exchange;
 mod expect;
 mod keys;
 mod login;
@@ -64,6 +65,9 @@ fn trial(case: Case, kits: Value) -> Trial {
     let name = format!("cases::{}::{}", case.area, case.id);
     if case.area == "approvals" {
         return Trial::test(name, move || approvals::run(&case).map_err(Failed::from));
+    }
+    if ["paste", "import"].contains(&case.area.as_str()) {
+        return Trial::test(name, move || exchange::run(&case).map_err(Failed::from));
     }
     let missing = if AREAS.contains(&case.area.as_str()) {
         keys::not_yet(&case)

@@ -165,7 +165,7 @@ fn relaxes(entry: &ServerEntry) -> Vec<String> {
     relaxes
 }
 
-fn warnings(entry: &ServerEntry, layer: Layer) -> Vec<String> {
+pub(crate) fn warnings(entry: &ServerEntry, layer: Layer) -> Vec<String> {
     let mut warnings = Vec::new();
     for (name, _) in entry.env.iter().flatten() {
         if secret::is_loader_name(name) {

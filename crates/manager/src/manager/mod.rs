@@ -7,6 +7,7 @@ mod calling;
 mod composing;
 mod configuring;
 mod consenting;
+mod exchanging;
 mod gating;
 mod listing;
 mod modelling;

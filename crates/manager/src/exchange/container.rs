@@ -1,0 +1,193 @@
+//! Where the servers stand in a document: under which key, as a map, as a list, or bare.
+
+use protocol::{Issue, IssueKind};
+use serde_json::Value;
+
+use super::{Dialect, Found, Harvest, Input, Outcome, document, entry, note};
+
+/// Keys under which programs keep their servers.
+const KEYS: [&str; 6] = [
+    "mcpServers",
+    "servers",
+    "context_servers",
+    "mcp_servers",
+    "extensions",
+    "amp.mcpServers",
+];
+/// Servers of one text; more is no configuration of a person.
+const SERVERS: usize = 500;
+
+/// The servers of a configuration, and whether they stood there as one bare entry.
+pub(crate) fn harvest(text: &str, dialect: Dialect) -> Result<(Harvest, bool), String> {
+    let root = document::read(text)?;
+    let mut harvest = Harvest::default();
+    let is_bare = harvest.document(&root, dialect);
+    if harvest.found.len() > SERVERS {
+        harvest.found.truncate(SERVERS);
+        let message = format!("only the first {SERVERS} servers are read");
+        harvest.notes.push(Issue::new(IssueKind::NotImported, message));
+    }
+    Ok((harvest, is_bare))
+}
+
+impl Harvest {
+    fn document(&mut self, root: &Value, dialect: Dialect) -> bool {
+        match root {
+            Value::Array(items) => self.list(items, dialect, None),
+            Value::Object(_) if entry::is_server(root) => {
+                let name = own_name(root).unwrap_or_default();
+                self.one(&name, root, dialect, None);
+                return true;
+            }
+            Value::Object(members) => {
+                if !self.containers(root, dialect, None) {
+                    let is_map = !members.is_empty()
+                        && members.values().all(Value::is_object)
+                        && members.values().any(entry::is_server);
+                    if is_map {
+                        self.entries(root, dialect, None);
+                    }
+                }
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// Servers under any of the known keys, in the order of the text; whether there was one.
+    fn containers(&mut self, root: &Value, dialect: Dialect, scope: Option<&str>) -> bool {
+        let mut is_found = false;
+        for (key, value) in root.as_object().into_iter().flatten() {
+            match key.as_str() {
+                key if KEYS.contains(&key) && (value.is_object() || value.is_array()) => {
+                    is_found = true;
+                    self.entries(value, dialect.or_of_key(key, value), scope);
+                }
+                // Old settings of VS Code keep `servers` inside; others keep the servers themselves.
+                "mcp" if value.get("servers").is_some_and(Value::is_object) => {
+                    is_found = true;
+                    self.inputs(&value["inputs"]);
+                    self.entries(&value["servers"], dialect, scope);
+                }
+                "mcp"
+                    if value
+                        .as_object()
+                        .is_some_and(|map| map.values().any(entry::is_server)) =>
+                {
+                    is_found = true;
+                    self.entries(value, dialect.or_of_key(key, value), scope);
+                }
+                "inputs" => self.inputs(value),
+                // One program keeps the servers of every project in its state file.
+                "projects" => {
+                    for (directory, project) in value.as_object().into_iter().flatten() {
+                        let scope = format!("project:{directory}");
+                        if let Some(servers) = project.get("mcpServers") {
+                            is_found = true;
+                            self.entries(servers, dialect, Some(&scope));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        is_found
+    }
+
+    fn entries(&mut self, value: &Value, dialect: Dialect, scope: Option<&str>) {
+        match value {
+            Value::Array(items) => self.list(items, dialect, scope),
+            Value::Object(members) => {
+                for (name, value) in members {
+                    self.one(name, value, dialect, scope);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn list(&mut self, items: &[Value], dialect: Dialect, scope: Option<&str>) {
+        for item in items {
+            match own_name(item) {
+                Some(name) => self.one(&name, item, dialect, scope),
+                // A list of maps, or of bare servers.
+                None if item.is_object() && !entry::is_server(item) => drop(self.document(item, dialect)),
+                None => self.one("", item, dialect, scope),
+            }
+        }
+    }
+
+    fn one(&mut self, name: &str, value: &Value, dialect: Dialect, scope: Option<&str>) {
+        let outcome = match skipped(value, dialect) {
+            Some(reason) => Outcome::Skipped(reason),
+            None => match entry::read(value, dialect) {
+                Ok(read) => {
+                    for member in read.left_out {
+                        let mut issue = note(
+                            IssueKind::NotImported,
+                            name,
+                            format!("`{member}` has no counterpart here"),
+                        );
+                        issue.item = Some(member);
+                        self.notes.push(issue);
+                    }
+                    for said in read.notes {
+                        self.notes.push(note(IssueKind::Note, name, said));
+                    }
+                    Outcome::Entry(Box::new(read.entry))
+                }
+                Err(reason) => Outcome::Failed(reason),
+            },
+        };
+        self.found.push(Found {
+            name: name.to_owned(),
+            scope: scope.map(str::to_owned),
+            outcome,
+        });
+    }
+
+    fn inputs(&mut self, value: &Value) {
+        for input in value.as_array().into_iter().flatten() {
+            let text = |member: &str| input[member].as_str().map(str::to_owned);
+            let Some(id) = text("id") else { continue };
+            self.inputs.push(Input {
+                id,
+                secret: input["password"] == true,
+                description: text("description"),
+                default: text("default"),
+                choices: input["options"].as_array().map(|options| {
+                    options
+                        .iter()
+                        .filter_map(|option| option.as_str().or(option["value"].as_str()))
+                        .map(str::to_owned)
+                        .collect()
+                }),
+            });
+        }
+    }
+}
+
+/// What runs inside the other program cannot run here.
+fn skipped(value: &Value, dialect: Dialect) -> Option<String> {
+    if entry::is_server(value) {
+        return None;
+    }
+    match dialect {
+        Dialect::Zed if value.is_object() => Some("an extension of the other program provides it".to_owned()),
+        Dialect::Goose => match value["type"].as_str() {
+            Some(kind @ ("builtin" | "platform" | "frontend" | "inline_python")) => {
+                Some(format!("it is built into the other program (`{kind}`)"))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn own_name(value: &Value) -> Option<String> {
+    ["name", "serverName", "server_name", "id"]
+        .iter()
+        .find_map(|member| value[member].as_str())
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+}

@@ -35,6 +35,7 @@ mod scripted;
 mod shutdown;
 mod store;
 mod terminal;
+mod testing;
 mod transports;
 mod trust;
 mod upward;
@@ -66,6 +67,7 @@ fn main() {
     trials.extend(peers::stories());
     trials.extend(policy::stories());
     trials.extend(store::stories());
+    trials.extend(testing::stories());
     trials.extend(hostile::stories());
     trials.extend(approval::stories());
     trials.extend(budget::stories());

@@ -45,6 +45,13 @@ pub const STOP_GRACE: Duration = Duration::from_millis(1_500);
 /// The whole of leaving: after it, what still runs is killed by the watchdog.
 pub const SHUTDOWN: Duration = Duration::from_secs(4);
 
+/// A test of an entry, in all: a person looks on and waits.
+pub const TRIAL: Duration = Duration::from_secs(20);
+/// The part of a test that is kept for taking its connection down.
+pub const TRIAL_DISPOSAL: Duration = Duration::from_secs(1);
+/// Wait between the steps of stopping the process of a test: nobody has work in it.
+pub const TRIAL_GRACE: Duration = Duration::from_millis(400);
+
 /// List-changed notifications of one server are gathered for this long before the list is read again.
 pub const LIST_CHANGED_DEBOUNCE: Duration = Duration::from_millis(200);
 /// `mcp.changed` is sent at most once per name in this time.

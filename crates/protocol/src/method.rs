@@ -52,7 +52,7 @@ macro_rules! for_each_method {
             { "mcp.enable", Enable, enable, McpEnable, Written, Full, gated, available, [ConfigBroken, TooManyPending, WriteFailed], "Switches an entry on or off; outside the user layer the switch is personal." }
             { "mcp.config", Config, config, McpConfig, McpConfigResult, ReadOnly, direct, available, [], "The entries as they stand in their files, secrets masked." }
             { "mcp.reload", Reload, reload, McpReload, McpReloadResult, Local, direct, available, [], "Reads the files again and says what changed." }
-            { "mcp.test", Test, test, McpTest, TestResult, Local, direct, absent, [], "Tries an entry without writing it; a failed test is a result." }
+            { "mcp.test", Test, test, McpTest, TestResult, Local, direct, available, [], "Tries an entry without writing it; a failed test is a result." }
             { "mcp.parse", Parse, parse, McpParse, McpParseResult, Local, direct, available, [], "Turns a pasted text into drafts of entries. No IO." }
             { "mcp.import", Import, import, McpImport, Imported, Local, direct, absent, [ConfigBroken, WriteFailed, NotFound], "Writes the entries of another program's configuration." }
             { "mcp.import.detect", ImportDetect, import_detect, McpImportDetect, McpImportDetectResult, Local, direct, absent, [], "Finds configurations of other programs." }

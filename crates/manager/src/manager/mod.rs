@@ -12,6 +12,7 @@ mod gating;
 mod listing;
 mod modelling;
 mod noticing;
+mod trying;
 mod watching;
 
 pub use gating::EntryChange;

@@ -11,7 +11,7 @@ use http::{HeaderMap, Method};
 use mcp::CallError;
 use protocol::{
     ChangeReason, Error, ErrorKind, GrantType, LogLevel, LogSource, OAuth, OauthSetting, ResourceSetting,
-    TokenEndpointAuthMethod,
+    ServerEntry, TokenEndpointAuthMethod,
 };
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -21,6 +21,7 @@ use super::Server;
 use super::launch;
 use super::state::{Failure, State};
 use crate::config::expand::Expander;
+use crate::core::Core;
 use crate::error::{auth_error, call_error};
 use crate::limits;
 
@@ -251,19 +252,8 @@ impl mcp::TokenSource for Source {
         attempts: &'a mut mcp::Attempts,
     ) -> BoxFuture<'a, bool> {
         async move {
-            let mut own = auth::Attempts {
-                renewed: attempts.renewed,
-                nonce: attempts.nonce,
-                logins: attempts.logins,
-            };
-            let refusal = auth::Refusal {
-                url: refusal.url,
-                status: refusal.status,
-                challenges: refusal.challenges,
-                sent: refusal.sent,
-                nonce: refusal.nonce,
-            };
-            let verdict = self.tokens.refused(&refusal, &mut own).await;
+            let mut own = own_attempts(attempts);
+            let verdict = self.tokens.refused(&own_refusal(&refusal), &mut own).await;
             attempts.renewed = own.renewed;
             attempts.nonce = own.nonce;
             let Some(server) = self.server.upgrade() else {
@@ -304,14 +294,37 @@ impl mcp::TokenSource for Source {
     }
 }
 
+/// What the transport keeps, in the terms of the logins.
+pub(super) fn own_attempts(attempts: &mcp::Attempts) -> auth::Attempts {
+    auth::Attempts {
+        renewed: attempts.renewed,
+        nonce: attempts.nonce,
+        logins: attempts.logins,
+    }
+}
+
+pub(super) fn own_refusal<'a>(refusal: &mcp::Refusal<'a>) -> auth::Refusal<'a> {
+    auth::Refusal {
+        url: refusal.url,
+        status: refusal.status,
+        challenges: refusal.challenges,
+        sent: refusal.sent,
+        nonce: refusal.nonce,
+    }
+}
+
 /// How to log in to a server: its entry, with all references filled in.
 pub(crate) fn settings(server: &Server) -> Result<Settings, Error> {
-    let entry = server.entry();
+    settings_of(&server.core, &server.entry(), &server.name)
+}
+
+/// The same, for an entry that no server was made from.
+pub(super) fn settings_of(core: &Core, entry: &ServerEntry, name: &str) -> Result<Settings, Error> {
     let wishes = match &entry.oauth {
         Some(OauthSetting::On(oauth)) => oauth.clone(),
         Some(OauthSetting::Off(_)) | None => OAuth::default(),
     };
-    let process = |name: &str| server.core.env.variable(name);
+    let process = |name: &str| core.env.variable(name);
     let mut expander = Expander::new(&process);
     let url = expander.text(entry.url.as_deref().unwrap_or_default());
     let mut filled = |text: &Option<String>| text.as_deref().map(|text| expander.text(text));
@@ -374,10 +387,10 @@ pub(crate) fn settings(server: &Server) -> Result<Settings, Error> {
             return Err(wrong(format!("the method `{method}` is not known")));
         }
     };
-    let host = &server.core.settings().client_name;
+    let host = &core.settings().client_name;
     Ok(Settings {
         account: entry.account.clone(),
-        title: entry.label.clone().unwrap_or_else(|| server.name.to_string()),
+        title: entry.label.clone().unwrap_or_else(|| name.to_owned()),
         client_id,
         client_secret: client_secret.map(Secret::new),
         issuer,

@@ -8,6 +8,7 @@ mod login_shell;
 mod logs;
 mod runner;
 pub(crate) mod state;
+pub(crate) mod trial;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use mcp::{Closed, ConnectError, Connection, Elicitation, Options, ProtocolChoice, Target};
-use protocol::{Error, ErrorKind, LogLevel, LogSource};
+use protocol::{Error, ErrorKind, LogLevel, LogSource, ServerEntry};
 use tokio::sync::{mpsc, oneshot};
 
 use super::host::Host;
 use super::state::{Failure, State};
 use super::{Server, launch, login};
+use crate::core::Core;
 use crate::env;
 use crate::error::{exit_error, start_error};
 use crate::limits;
@@ -385,33 +386,12 @@ async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Error>
             &format!("the header `{name}` of the entry is not sent: the protocol sets it"),
         );
     }
-    let settings = server.core.settings();
-    let protocol = match entry.protocol.as_deref() {
-        None | Some("auto") => ProtocolChoice::Auto,
-        Some("legacy") => ProtocolChoice::Legacy,
-        Some(revision) => ProtocolChoice::Pin(revision.to_owned()),
-    };
-    let elicitation = match (entry.elicitation, settings.capabilities.url_questions) {
-        (Some(false), _) => Elicitation::None,
-        (_, Some(true)) => Elicitation::FormAndUrl,
-        _ => Elicitation::Form,
-    };
-    let options = Options {
-        client_name: format!("Pillion ({})", settings.client_name),
-        client_version: env!("CARGO_PKG_VERSION").to_owned(),
-        protocol,
-        verdict: server.core.eras.get(&server.digest),
-        start_timeout: server.start_timeout(),
-        probe_timeout: limits::PROBE_TIMEOUT.min(server.start_timeout() / 2),
-        capabilities: mcp::ClientCapabilities {
-            elicitation,
-            sampling: settings.capabilities.sampling == Some(true),
-            roots: settings.capabilities.roots == Some(true),
-        },
-        max_message_bytes: settings.message_bytes,
-        max_in_flight: limits::IN_FLIGHT_PER_SERVER,
-        stop_grace: limits::STOP_GRACE,
-    };
+    let options = options(
+        &server.core,
+        &entry,
+        server.core.eras.get(&server.digest),
+        server.start_timeout(),
+    );
     let host = Arc::new(Host::new(&server, generation));
     let is_remote = matches!(target, Target::Http(_));
     match mcp::connect(target, options, host).await {
@@ -462,6 +442,42 @@ async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Error>
             }
             Err(error)
         }
+    }
+}
+
+/// How a connection of this entry is opened.
+pub(super) fn options(
+    core: &Core,
+    entry: &ServerEntry,
+    verdict: Option<mcp::Era>,
+    start_timeout: Duration,
+) -> Options {
+    let settings = core.settings();
+    let protocol = match entry.protocol.as_deref() {
+        None | Some("auto") => ProtocolChoice::Auto,
+        Some("legacy") => ProtocolChoice::Legacy,
+        Some(revision) => ProtocolChoice::Pin(revision.to_owned()),
+    };
+    let elicitation = match (entry.elicitation, settings.capabilities.url_questions) {
+        (Some(false), _) => Elicitation::None,
+        (_, Some(true)) => Elicitation::FormAndUrl,
+        _ => Elicitation::Form,
+    };
+    Options {
+        client_name: format!("Pillion ({})", settings.client_name),
+        client_version: env!("CARGO_PKG_VERSION").to_owned(),
+        protocol,
+        verdict,
+        start_timeout,
+        probe_timeout: limits::PROBE_TIMEOUT.min(start_timeout / 2),
+        capabilities: mcp::ClientCapabilities {
+            elicitation,
+            sampling: settings.capabilities.sampling == Some(true),
+            roots: settings.capabilities.roots == Some(true),
+        },
+        max_message_bytes: settings.message_bytes,
+        max_in_flight: limits::IN_FLIGHT_PER_SERVER,
+        stop_grace: limits::STOP_GRACE,
     }
 }
 

@@ -70,9 +70,18 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Transport {
+pub enum Transport {
     Http,
     Sse,
+}
+
+impl From<Transport> for EntryTransport {
+    fn from(transport: Transport) -> EntryTransport {
+        match transport {
+            Transport::Http => EntryTransport::Http,
+            Transport::Sse => EntryTransport::Sse,
+        }
+    }
 }
 
 pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
@@ -129,10 +138,7 @@ fn entry(args: &Args) -> ServerEntry {
         cwd: args.cwd.as_deref().map(|cwd| absolute(cwd).into()),
         url: args.url.as_deref().map(Into::into),
         headers: map(&args.header),
-        transport: args.transport.map(|transport| match transport {
-            Transport::Http => EntryTransport::Http,
-            Transport::Sse => EntryTransport::Sse,
-        }),
+        transport: args.transport.map(EntryTransport::from),
         oauth: oauth(args),
         enabled: args.disabled.then_some(false),
         source: Some("manual".to_owned()),

@@ -44,6 +44,7 @@ mod review;
 mod schema;
 mod search_tools;
 mod status;
+mod test;
 mod tools;
 mod trust;
 
@@ -92,6 +93,7 @@ pub enum Command {
     Enable(enable::Args),
     /// Switch a server off; its entry stays
     Disable(enable::Args),
+    Test(test::Args),
     Config(config::Args),
     Trust(trust::Args),
     Approve(approve::Args),
@@ -137,6 +139,7 @@ pub async fn run(command: Command) -> ! {
         Command::Remove(args) => with_session!(args, remove::run),
         Command::Enable(args) => with_session!(args, enable::on),
         Command::Disable(args) => with_session!(args, enable::off),
+        Command::Test(args) => with_session!(args, test::run),
         Command::Config(args) => with_session!(args, config::run),
         Command::Trust(args) => with_session!(args, trust::run),
         Command::Approve(args) => with_session!(args, approve::run),

@@ -196,6 +196,32 @@ mod tests {
         assert!(path.exists());
     }
 
+    proptest::proptest! {
+        /// Whatever a repository brings: no panic, and nothing that a record could not hold.
+        #[test]
+        fn any_text_is_survived(text in "(\\PC|[\\[\\]{}:,\"/*\\\\\n0-9]|\"servers\"|\"command\"|\"env\"|true|null){0,200}") {
+            check_hostile(&text);
+            check_hostile(&format!("{{\"servers\":{text}}}"));
+            check_hostile(&format!("{{\"servers\":{{\"a\":{text}}}}}"));
+        }
+    }
+
+    fn check_hostile(text: &str) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        let path = root.join("mcp.json");
+        fs::write(&path, text).unwrap();
+        let file = ConfigFile::read_shared(&path, &root);
+        for entry in &file.entries {
+            assert!(entry.name.chars().count() <= 200);
+            let value = serde_json::to_value(&entry.entry).unwrap();
+            assert!(!entry.faults.is_empty() || validate::problems(&value).is_empty());
+        }
+        crate::consent::ledger::Ledger::read(&file.beside);
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        assert_eq!(fs::read_dir(&root).unwrap().count(), 1);
+    }
+
     #[test]
     fn one_bad_entry_leaves_the_others_alone() {
         let folder = tempfile::tempdir().unwrap();

@@ -8,6 +8,7 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::output;
 use super::session::{Common, Session, checked};
+use super::wizard::{self, Wanted};
 
 /// Add a server: pillion add NAME -- COMMAND ARGS…, or pillion add NAME --url URL
 #[derive(Debug, clap::Args)]
@@ -15,10 +16,10 @@ use super::session::{Common, Session, checked};
 ${VAR} and ${VAR:-default} in any value stay as they are and are filled in when the server starts.
 Quote them for the shell: --env 'TOKEN=${MY_TOKEN}'")]
 pub struct Args {
-    /// The new name: letters, digits, _ and -, at most 32
-    name: String,
+    /// The new name: letters, digits, _ and -, at most 32; a terminal asks for what is not given
+    name: Option<String>,
     /// The program and its arguments, after --
-    #[arg(last = true, required_unless_present = "url", value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
     /// A remote server's address instead of a command
     #[arg(long, conflicts_with = "command")]
@@ -85,11 +86,35 @@ impl From<Transport> for EntryTransport {
 }
 
 pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
+    let is_given = args.url.is_some() || !args.command.is_empty();
+    let wanted = match &args.name {
+        Some(name) if is_given => Wanted {
+            name: name.clone(),
+            entry: entry(args),
+            project: args.project,
+        },
+        _ if session.terminal.asks && !is_given => match wizard::ask(args.name.clone()).await? {
+            Some(wanted) => wanted,
+            None => {
+                eprintln!("Nothing was written");
+                return Ok(Exit::Done);
+            }
+        },
+        Some(_) => {
+            return Err(Failure::usage("what to add is missing")
+                .hint("pillion add NAME -- COMMAND ARGS…, or pillion add NAME --url URL"));
+        }
+        None => {
+            return Err(Failure::usage("the name is missing")
+                .hint("pillion add NAME -- COMMAND ARGS…, or pillion add NAME --url URL"));
+        }
+    };
+    let name = wanted.name;
     let params = McpAdd {
         directory: session.directory.clone(),
-        name: args.name.as_str().into(),
-        entry: entry(args),
-        scope: args.project.then_some(Scope::Project),
+        name: name.as_str().into(),
+        entry: wanted.entry,
+        scope: (wanted.project || args.project).then_some(Scope::Project),
         replace: args.replace.then_some(true),
         dry_run: args.dry_run.then_some(true),
         // It would be stopped again when this process ends, a moment later.
@@ -114,12 +139,9 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         .as_deref()
         .map(|file| format!(" to {file}"))
         .unwrap_or_default();
-    eprintln!("Added `{}`{file}", args.name);
+    eprintln!("Added `{name}`{file}");
     let hint = session.terminal.on_stderr().cyan("hint:");
-    eprintln!(
-        "{hint} `pillion tools {}` starts it and lists its tools",
-        args.name
-    );
+    eprintln!("{hint} `pillion tools {name}` starts it and lists its tools");
     Ok(Exit::Done)
 }
 

@@ -32,6 +32,7 @@ mod debug;
 mod edit;
 mod enable;
 mod expand;
+mod grants;
 mod logout;
 mod logs;
 mod pin;
@@ -47,6 +48,7 @@ mod status;
 mod test;
 mod tools;
 mod trust;
+mod wizard;
 
 use clap::{Parser, Subcommand};
 
@@ -97,6 +99,7 @@ pub enum Command {
     Config(config::Args),
     Trust(trust::Args),
     Approve(approve::Args),
+    Grants(grants::Args),
     Demo(demo::Args),
     Schema(schema::Args),
     Completions(completions::Args),
@@ -143,6 +146,7 @@ pub async fn run(command: Command) -> ! {
         Command::Config(args) => with_session!(args, config::run),
         Command::Trust(args) => with_session!(args, trust::run),
         Command::Approve(args) => with_session!(args, approve::run),
+        Command::Grants(args) => with_session!(args, grants::run),
         Command::Demo(args) => finish(demo::run(&args).await, args.json),
         Command::DemoServer(args) => finish(demo::serve(&args).await, false),
         Command::Schema(args) => finish(schema::run(&args), args.json),

@@ -1,0 +1,213 @@
+//! Decisions in a terminal's words: trust, approvals, edits, as a script sees them.
+
+use std::process::Output;
+
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::stories;
+use crate::support::{Host, TestEnv};
+
+pub fn stories() -> Vec<Trial> {
+    stories!("consent_cli":
+        trusting, approving, editing, adding_with_a_login, what_does_not_go_together, grants_are_listed, hostile_names,
+    )
+}
+
+fn run(env: &TestEnv, args: &[&str]) -> Output {
+    env.command().args(args).output().expect("the binary runs")
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn file(env: &TestEnv) -> Value {
+    let text = std::fs::read_to_string(env.data().join("mcp.json")).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+fn trusting() {
+    let env = TestEnv::new();
+    let server = env.plain_server("p", json!({}));
+    crate::trust::write_project(&env, &json!({ "srv": server.entry() }));
+    let shown = run(&env, &["trust"]);
+    assert!(out(&shown).contains(&server.command), "{shown:?}");
+    assert!(err(&shown).contains("pillion trust --revision"), "{shown:?}");
+    let refused = run(&env, &["trust", "--revision", "nonsense"]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let review: Value = serde_json::from_str(&out(&run(&env, &["trust", "--json"]))).expect("JSON");
+    let revision = review["revision"].as_str().expect("a revision");
+    assert!(run(&env, &["trust", "--revision", revision]).status.success());
+    let called = run(&env, &["call", "srv", "echo"]);
+    assert!(called.status.success(), "{called:?}");
+    assert!(run(&env, &["trust", "--revoke"]).status.success());
+    assert!(!run(&env, &["call", "srv", "echo"]).status.success());
+}
+
+fn approving() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    assert!(err(&run(&env, &["approve"])).contains("Nothing waits"));
+    let host = Host::start(&env);
+    let mut entry = server.entry();
+    entry["args"] = json!(["--token", "t-1", "a b"]);
+    for name in ["yes", "no"] {
+        host.must("mcp.add", json!({ "name": name, "entry": entry, "gate": true }));
+    }
+    let listed = out(&run(&env, &["approve"]));
+    assert!(listed.contains("[\"--token\",\"********\",\"a b\"]"), "{listed}");
+    assert!(!listed.contains("t-1"), "{listed}");
+    let pending: Value = serde_json::from_str(&out(&run(&env, &["approve", "--json"]))).expect("JSON");
+    let revision = |name: &str| {
+        let found = pending["reviews"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|review| review["server"] == name);
+        found
+            .and_then(|review| review["revision"].as_str())
+            .expect("a revision")
+            .to_owned()
+    };
+    let crossed = run(&env, &["approve", "yes", "--revision", &revision("no")]);
+    assert_eq!(crossed.status.code(), Some(1), "{crossed:?}");
+    let approved = run(&env, &["approve", "yes", "--revision", &revision("yes")]);
+    assert!(approved.status.success(), "{approved:?}");
+    let rejected = run(
+        &env,
+        &["approve", "no", "--revision", &revision("no"), "--reject"],
+    );
+    assert!(rejected.status.success(), "{rejected:?}");
+    // The host that runs beside it hears of both.
+    host.wait_state("yes", "stopped");
+    host.wait_state("no", "disabled");
+}
+
+fn editing() {
+    let env = TestEnv::new();
+    env.write_config(
+        &json!({ "srv": { "command": "x", "args": ["old"], "env": { "API_KEY": "k-1", "MODE": "m" } } }),
+    );
+    let dry = run(&env, &["edit", "srv", "--label", "Shown", "--dry-run"]);
+    assert!(
+        out(&dry).contains("Shown") && !out(&dry).contains("k-1"),
+        "{dry:?}"
+    );
+    assert!(file(&env)["servers"]["srv"].get("label").is_none());
+    let edited = run(
+        &env,
+        &[
+            "edit",
+            "srv",
+            "--env",
+            "MODE=n",
+            "--unset",
+            "/args",
+            "--timeout",
+            "2000",
+        ],
+    );
+    assert!(edited.status.success(), "{edited:?}");
+    let entry = file(&env)["servers"]["srv"].clone();
+    assert_eq!(
+        (&entry["env"], entry.get("args"), &entry["timeoutMs"]),
+        (&json!({ "API_KEY": "k-1", "MODE": "n" }), None, &json!(2000))
+    );
+    let moved = run(&env, &["edit", "srv", "--url", "https://example.com/mcp"]);
+    assert!(moved.status.success(), "{moved:?}");
+    assert_eq!(file(&env)["servers"]["srv"].get("command"), None);
+    let shown = out(&run(&env, &["config", "srv"]));
+    assert!(shown.contains("https://example.com/mcp"), "{shown}");
+}
+
+fn adding_with_a_login() {
+    let env = TestEnv::new();
+    let added = run(
+        &env,
+        &[
+            "add",
+            "docs",
+            "--url",
+            "https://mcp.example/mcp",
+            "--client-id",
+            "abc",
+            "--client-secret-env",
+            "DOCS_SECRET",
+            "--callback-port",
+            "19876",
+            "--redirect-uri",
+            "http://127.0.0.1:19876/mcp/oauth/callback",
+        ],
+    );
+    assert!(added.status.success(), "{added:?}");
+    assert_eq!(
+        file(&env)["servers"]["docs"]["oauth"],
+        json!({
+            "clientId": "abc", "clientSecret": "${DOCS_SECRET}", "callbackPort": 19876,
+            "redirectUri": "http://127.0.0.1:19876/mcp/oauth/callback",
+        })
+    );
+    let shared = run(&env, &["add", "ours", "--project", "--", "npx", "x"]);
+    assert!(shared.status.success(), "{shared:?}");
+    assert!(env.project().join(".pillion/mcp.json").exists());
+}
+
+fn what_does_not_go_together() {
+    let env = TestEnv::new();
+    for args in [
+        &[
+            "add",
+            "n",
+            "--url",
+            "https://h/mcp",
+            "--no-oauth",
+            "--callback-port",
+            "1",
+        ][..],
+        &[
+            "add",
+            "n",
+            "--url",
+            "https://h/mcp",
+            "--no-oauth",
+            "--redirect-uri",
+            "http://h/",
+        ],
+        &["add", "n", "--callback-port", "1", "--", "x"],
+        &[
+            "add",
+            "n",
+            "--url",
+            "https://h/mcp",
+            "--client-id",
+            "a",
+            "--client-secret-env",
+            "not a name",
+        ],
+        &["add", "n", "--url", "https://h/mcp", "--callback-port", "0"],
+        &["add"],
+        &["add", "n"],
+    ] {
+        let refused = run(&env, args);
+        assert_eq!(refused.status.code(), Some(2), "{args:?}: {refused:?}");
+    }
+    assert!(!env.data().join("mcp.json").exists());
+}
+
+fn grants_are_listed() {
+    let env = TestEnv::new();
+    assert!(err(&run(&env, &["grants"])).contains("No answers are remembered"));
+}
+
+/// What a repository calls its servers cannot move the cursor.
+fn hostile_names() {
+    let env = TestEnv::new();
+    crate::trust::write_project(&env, &json!({ "a\u{202e}b": { "command": "x\u{1b}[2J" } }));
+    let shown = out(&run(&env, &["trust"]));
+    assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown:?}");
+}

@@ -29,7 +29,8 @@ pub fn run(_: &Arguments) -> Result<()> {
             .args([
                 "--noEmit", "--strict", "--target", "es2022", "--module", "nodenext", "--types", "node",
             ])
-            .arg(&copy),
+            .arg(&copy)
+            .current_dir(&tools),
     )?;
     let examples = [
         ("host.py", Command::new("python3"), folder.join("host.py")),

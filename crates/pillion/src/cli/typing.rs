@@ -49,14 +49,21 @@ impl Typing {
         }
     }
 
-    /// The next thing that was typed. Never, when nobody types.
+    /// The next thing that was typed; nothing is lost when this is given up. Never, when nobody types.
     pub async fn next(&mut self) -> Typed {
         loop {
-            let Some(byte) = self.bytes.recv().await else {
-                return std::future::pending().await;
+            let byte = if self.line.eq_ignore_ascii_case(b"c") {
+                let Ok(byte) = tokio::time::timeout(PASTE, self.bytes.recv()).await else {
+                    self.line.clear();
+                    return Typed::Copy;
+                };
+                byte
+            } else {
+                self.bytes.recv().await
             };
             match byte {
-                b'\r' | b'\n' => {
+                None => return std::future::pending().await,
+                Some(b'\r' | b'\n') => {
                     let line = String::from_utf8_lossy(&std::mem::take(&mut self.line)).into_owned();
                     match line.trim() {
                         "" => {}
@@ -65,17 +72,9 @@ impl Typing {
                     }
                 }
                 // Backspace.
-                8 | 127 => drop(self.line.pop()),
-                b'c' | b'C' if self.line.is_empty() => {
-                    match tokio::time::timeout(PASTE, self.bytes.recv()).await {
-                        Err(_) => return Typed::Copy,
-                        Ok(None) => {}
-                        Ok(Some(b'\r' | b'\n')) => return Typed::Copy,
-                        Ok(Some(next)) => self.line.extend([byte, next]),
-                    }
-                }
-                byte if self.line.len() < 8192 => self.line.push(byte),
-                _ => {}
+                Some(8 | 127) => drop(self.line.pop()),
+                Some(byte) if self.line.len() < 8192 => self.line.push(byte),
+                Some(_) => {}
             }
         }
     }

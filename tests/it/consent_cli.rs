@@ -7,10 +7,12 @@ use serde_json::{Value, json};
 
 use crate::stories;
 use crate::support::{Host, TestEnv};
+use crate::terminal::Terminal;
 
 pub fn stories() -> Vec<Trial> {
     stories!("consent_cli":
         trusting, approving, editing, adding_with_a_login, what_does_not_go_together, grants_are_listed, hostile_names,
+        the_wizard_asks, removing_asks_once, trust_is_asked_in_a_terminal,
     )
 }
 
@@ -210,4 +212,71 @@ fn hostile_names() {
     crate::trust::write_project(&env, &json!({ "a\u{202e}b": { "command": "x\u{1b}[2J" } }));
     let shown = out(&run(&env, &["trust"]));
     assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown:?}");
+}
+
+fn in_terminal(env: &TestEnv, args: &[&str]) -> Terminal {
+    let mut command = env.command();
+    // Words stand together without colours between them.
+    command.args(args).env("NO_COLOR", "1");
+    Terminal::run(command)
+}
+
+fn the_wizard_asks() {
+    let env = TestEnv::new();
+    let mut terminal = in_terminal(&env, &["add"]);
+    terminal.when("Name:", "memory\r");
+    terminal.when("What is it?", "\r");
+    terminal.when("Program:", "npx\r");
+    terminal.when("Argument:", "-y\r");
+    terminal.when("-y", "pkg\r");
+    terminal.when("pkg", "\r");
+    terminal.when("Variable:", "API_KEY\r");
+    terminal.when("Value:", "k-1\r");
+    terminal.when("***", "\r");
+    terminal.when("For whom?", "\r");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(!screen.contains("k-1"), "{screen}");
+    let entry = file(&env)["servers"]["memory"].clone();
+    assert_eq!(
+        (&entry["command"], &entry["args"], &entry["env"]),
+        (&json!("npx"), &json!(["-y", "pkg"]), &json!({ "API_KEY": "k-1" }))
+    );
+    // Leaving it writes nothing.
+    let mut terminal = in_terminal(&env, &["add", "other"]);
+    terminal.when("What is it?", "\x1b");
+    let (_, screen) = terminal.end();
+    assert!(screen.contains("Nothing was written"), "{screen}");
+    assert!(file(&env)["servers"].get("other").is_none());
+}
+
+fn removing_asks_once() {
+    let env = TestEnv::new();
+    env.write_config(&json!({ "srv": { "command": "x" } }));
+    let mut terminal = in_terminal(&env, &["remove", "srv"]);
+    terminal.when("Remove `srv`?", "n\r");
+    let (_, screen) = terminal.end();
+    assert!(screen.contains("Nothing was changed"), "{screen}");
+    let mut terminal = in_terminal(&env, &["remove", "srv"]);
+    terminal.when("Remove `srv`?", "y\r");
+    assert_eq!(terminal.end().0, Some(0));
+    assert!(file(&env)["servers"].get("srv").is_none());
+}
+
+fn trust_is_asked_in_a_terminal() {
+    let env = TestEnv::new();
+    let server = env.plain_server("p", json!({}));
+    crate::trust::write_project(&env, &json!({ "srv": server.entry() }));
+    let mut terminal = in_terminal(&env, &["trust"]);
+    terminal.when("Trust these servers as they stand?", "n\r");
+    terminal.end();
+    assert!(!run(&env, &["call", "srv", "echo"]).status.success());
+    let mut terminal = in_terminal(&env, &["trust"]);
+    terminal.when("Trust these servers as they stand?", "y\r");
+    let (_, screen) = terminal.end();
+    assert!(
+        screen.contains(&server.command) || screen.contains("arguments:"),
+        "{screen}"
+    );
+    assert!(run(&env, &["call", "srv", "echo"]).status.success());
 }

@@ -343,17 +343,14 @@ pub(super) fn settings_of(core: &Core, entry: &ServerEntry, name: &str) -> Resul
             Resource::Fixed(filled(&Some(uri.to_string())).unwrap_or_default())
         }
     };
-    let enterprise = match &wishes.enterprise {
-        None => None,
-        Some(enterprise) => Some(Enterprise {
-            token_endpoint: filled(&Some(enterprise.token_endpoint.to_string())).unwrap_or_default(),
-            issuer: filled(&uri(&enterprise.issuer)),
-            client_id: filled(&Some(enterprise.client_id.clone())).unwrap_or_default(),
-            client_secret: filled(&enterprise.client_secret).map(Secret::new),
-            subject_token: Secret::new(filled(&Some(enterprise.subject_token.clone())).unwrap_or_default()),
-            subject_token_type: enterprise.subject_token_type.clone(),
-        }),
-    };
+    let enterprise = wishes.enterprise.as_ref().map(|enterprise| Enterprise {
+        token_endpoint: filled(&Some(enterprise.token_endpoint.to_string())).unwrap_or_default(),
+        issuer: filled(&uri(&enterprise.issuer)),
+        client_id: filled(&Some(enterprise.client_id.clone())).unwrap_or_default(),
+        client_secret: filled(&enterprise.client_secret).map(Secret::new),
+        subject_token: Secret::new(filled(&Some(enterprise.subject_token.clone())).unwrap_or_default()),
+        subject_token_type: enterprise.subject_token_type.clone(),
+    });
     launch::unset(expander)?;
     let wrong =
         |message: String| Error::new(ErrorKind::AuthFailed, message).hint("correct `oauth` of the entry");

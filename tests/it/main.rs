@@ -17,6 +17,7 @@ mod config;
 mod consent_cli;
 mod demo;
 mod eras;
+mod exchange;
 mod framing;
 mod handshake;
 mod hostile;
@@ -66,6 +67,7 @@ fn main() {
     trials.extend(logins::stories());
     trials.extend(upward::stories());
     trials.extend(config::stories());
+    trials.extend(exchange::stories());
     trials.extend(trust::stories());
     trials.extend(consent_cli::stories());
     trials.extend(peers::stories());

@@ -147,9 +147,9 @@ pub struct McpImport {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Text<1, 1_048_576>>")]
     pub text: Option<String>,
-    /// The id of a source that `mcp.import.detect` found.
+    /// The id of a source that `mcp.import.detect` found, or the absolute path of a file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Text<1, 256>>")]
+    #[schemars(with = "Option<Text<1, 4096>>")]
     pub source: Option<String>,
     /// Where to write; default `user`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -197,6 +197,9 @@ pub struct ImportOutcome {
     /// The name it was written under.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saved_as: Option<NewName>,
+    /// Where it stood: `project:<directory>` where the source keeps it for one directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
 }
 
 words! {
@@ -255,7 +258,7 @@ pub struct McpImportDetectResult {
 #[serde(rename_all = "camelCase")]
 pub struct ImportSource {
     /// What `mcp.import` takes as `source`.
-    #[schemars(with = "Text<1, 256>")]
+    #[schemars(with = "Text<1, 4096>")]
     pub id: String,
     /// The program.
     pub client: String,
@@ -285,7 +288,7 @@ pub struct McpExport {
     /// The form of the text; default `store`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<ExportFormat>,
-    /// Whether secrets are masked; default `mask`.
+    /// What becomes of secrets; default `reference`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secrets: Option<ExportSecrets>,
 }
@@ -305,6 +308,8 @@ words! {
 words! {
     /// What an export does with secrets.
     pub enum ExportSecrets {
+        /// Variables stand for them, and the warnings name those.
+        Reference = "reference",
         Mask = "mask",
         Include = "include",
     }

@@ -54,9 +54,9 @@ macro_rules! for_each_method {
             { "mcp.reload", Reload, reload, McpReload, McpReloadResult, Local, direct, available, [], "Reads the files again and says what changed." }
             { "mcp.test", Test, test, McpTest, TestResult, Local, direct, available, [], "Tries an entry without writing it; a failed test is a result." }
             { "mcp.parse", Parse, parse, McpParse, McpParseResult, Local, direct, available, [], "Turns a pasted text into drafts of entries. No IO." }
-            { "mcp.import", Import, import, McpImport, Imported, Local, direct, absent, [ConfigBroken, WriteFailed, NotFound], "Writes the entries of another program's configuration." }
-            { "mcp.import.detect", ImportDetect, import_detect, McpImportDetect, McpImportDetectResult, Local, direct, absent, [], "Finds configurations of other programs." }
-            { "mcp.export", Export, export, McpExport, McpExportResult, Local, direct, absent, [], "Entries as a text for other programs." }
+            { "mcp.import", Import, import, McpImport, Imported, Local, direct, available, [ConfigBroken, WriteFailed, NotFound], "Writes the entries of another program's configuration." }
+            { "mcp.import.detect", ImportDetect, import_detect, McpImportDetect, McpImportDetectResult, Local, direct, available, [], "Finds configurations of other programs." }
+            { "mcp.export", Export, export, McpExport, McpExportResult, Local, direct, available, [], "Entries as a text for other programs." }
             { "mcp.pending", Pending, pending, McpPending, McpPendingResult, Local, direct, available, [], "The requests that wait for a decision." }
             { "mcp.decide", Decide, decide, McpDecide, McpDecideResult, Local, direct, available, [StaleReview], "Approves or rejects a request that was shown." }
             { "mcp.trust", Trust, trust, McpTrust, McpTrustResult, Local, direct, available, [StaleReview], "Shows, grants or revokes trust in a directory's own entries." }

@@ -7,7 +7,6 @@ use serde_json::Value;
 pub(crate) enum Dialect {
     /// Nothing is known: the meaning that most programs share.
     Common,
-    VsCode,
     Zed,
     Opencode,
     Codex,
@@ -37,8 +36,6 @@ impl Dialect {
             Dialect::Continue
         } else if ends("goose/config.yaml") {
             Dialect::Goose
-        } else if ends(".vscode/mcp.json") {
-            Dialect::VsCode
         } else {
             Dialect::Common
         }

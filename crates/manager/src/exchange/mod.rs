@@ -2,6 +2,7 @@
 //!
 //! Texts in, entries out. Nothing here reads a file, starts anything, or replaces a reference.
 
+pub(crate) mod clients;
 mod command;
 mod container;
 mod dialect;
@@ -10,7 +11,10 @@ mod entry;
 mod links;
 pub(crate) mod names;
 pub(crate) mod paste;
+#[cfg(test)]
+mod tests;
 mod words;
+pub(crate) mod write;
 mod yaml;
 
 use protocol::{Issue, IssueKind, ServerEntry, ServerName};

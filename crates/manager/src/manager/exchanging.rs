@@ -1,15 +1,25 @@
 //! Entries from elsewhere and for elsewhere: paste, import, export.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 
-use protocol::{Draft, Error, Layer, McpParse, McpParseResult, Need, NewName, Pointer, ServerEntry};
+use protocol::{
+    Draft, Error, ErrorKind, ExportFormat, ExportSecrets, ImportNeed, ImportOutcome, ImportSource,
+    ImportStatus, Imported, Issue, Layer, McpAdd, McpExport, McpExportResult, McpImport, McpImportDetect,
+    McpImportDetectResult, McpParse, McpParseResult, Need, NewName, Pointer, Scope, ServerEntry, ServerName,
+};
 
 use super::Manager;
+use super::configuring::{blocking, dir};
 use crate::config::{secret, validate};
-use crate::consent::review;
+use crate::consent::{Gate, review};
 use crate::exchange::paste::{self, PastedServer};
-use crate::exchange::{Input, names};
+use crate::exchange::{Dialect, Found, Input, Outcome, clients, harvest, names, write};
 use crate::sink::RequestContext;
+
+/// Bytes of another program's file; some keep their whole state in it.
+const FILE_BYTES: u64 = 16 << 20;
 
 impl Manager {
     /// `mcp.parse`: what a pasted text would add. Nothing is written or started.
@@ -27,6 +37,173 @@ impl Manager {
             form: pasted.form,
             drafts,
             problems: pasted.problems,
+        })
+    }
+
+    /// `mcp.import`: writes the servers of another program's configuration; starts none.
+    pub async fn import(&self, request: &RequestContext, params: McpImport) -> Result<Imported, Error> {
+        let root = self.root(&params.directory)?;
+        let (text, dialect, at) = match (params.text, params.source) {
+            (Some(text), None) => (text, Dialect::Common, "/text"),
+            (None, Some(source)) => {
+                let path = PathBuf::from(&source);
+                let text = blocking(move || read_file(&path)).await?;
+                (text, Dialect::of_path(&source), "/source")
+            }
+            _ => {
+                let message = "either `text` or `source` is needed";
+                return Err(Error::new(ErrorKind::InvalidParams, message).path("/text"));
+            }
+        };
+        let (harvest, _) = harvest(&text, dialect)
+            .map_err(|reason| Error::new(ErrorKind::InvalidParams, reason).path(at))?;
+        let layer = match params.scope {
+            Some(Scope::Project) => Layer::Project,
+            Some(Scope::User) | None => Layer::User,
+        };
+        let mut imported = Imported {
+            results: Vec::new(),
+            added: 0,
+            failed: 0,
+            not_imported: harvest.notes,
+            needs: Vec::new(),
+        };
+        let mut used: Vec<String> = Vec::new();
+        for found in harvest.found {
+            let is_wanted = |names: &Vec<ServerName>| names.iter().any(|name| **name == *found.name);
+            if !params.names.as_ref().is_none_or(is_wanted) {
+                continue;
+            }
+            let Found { name, scope, outcome } = found;
+            let mut result = ImportOutcome {
+                name: ServerName::from(shortened(&name)),
+                status: ImportStatus::Failed,
+                reason: None,
+                saved_as: None,
+                scope,
+            };
+            match outcome {
+                Outcome::Failed(reason) => result.reason = Some(reason),
+                Outcome::Skipped(reason) => {
+                    result.status = ImportStatus::Skipped;
+                    result.reason = Some(reason);
+                }
+                Outcome::Entry(mut entry) => {
+                    let new = names::free(&name_of(&name, &entry), |name| {
+                        used.iter().any(|used| used == name)
+                    });
+                    used.push(new.clone());
+                    if !name.is_empty() && name != new && entry.label.is_none() {
+                        entry.label = Some(shortened(&name));
+                    }
+                    entry.source = Some("import".to_owned());
+                    let is_taken = self.layers.in_layer(&root, &new, layer).is_some();
+                    let needs = needs(&entry, &harvest.inputs);
+                    let add = McpAdd {
+                        directory: params.directory.clone(),
+                        name: NewName::from(new.as_str()),
+                        entry: *entry,
+                        scope: params.scope,
+                        replace: params.replace,
+                        dry_run: params.dry_run,
+                        start: Some(false),
+                        ..Default::default()
+                    };
+                    match self.add(request, add).await {
+                        Ok(_) => {
+                            result.status = if is_taken {
+                                ImportStatus::Replaced
+                            } else {
+                                ImportStatus::Added
+                            };
+                            for need in needs {
+                                ask_for(&mut imported.needs, need, &new);
+                            }
+                            result.saved_as = Some(NewName::from(new));
+                            imported.added += u32::from(params.dry_run != Some(true));
+                        }
+                        Err(error) if error.kind == ErrorKind::NameTaken => {
+                            result.status = ImportStatus::Skipped;
+                            result.reason = Some(error.message);
+                        }
+                        Err(error) if error.kind == ErrorKind::InvalidParams => {
+                            result.reason = Some(error.message)
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+            if result.name.is_empty() {
+                let name = result.saved_as.as_ref().map_or("unnamed", |name| &**name);
+                result.name = ServerName::from(name);
+            }
+            imported.failed += u32::from(result.status == ImportStatus::Failed);
+            imported.results.push(result);
+        }
+        Ok(imported)
+    }
+
+    /// `mcp.import.detect`: the configurations of other programs on this machine and in the directory.
+    pub async fn import_detect(
+        &self,
+        _: &RequestContext,
+        params: McpImportDetect,
+    ) -> Result<McpImportDetectResult, Error> {
+        let root = self.root(&params.directory)?;
+        let env = &self.core.env;
+        let config = env.variable_os("XDG_CONFIG_HOME").map(PathBuf::from);
+        let config = config
+            .filter(|path| path.is_absolute())
+            .unwrap_or_else(|| env.home().join(".config"));
+        let places = clients::places(env.home(), &config, &root);
+        let sources = blocking(move || Ok(places.iter().filter_map(looked_at).collect())).await?;
+        Ok(McpImportDetectResult { sources })
+    }
+
+    /// `mcp.export`: entries of the user and the project as a text.
+    pub async fn export(&self, _: &RequestContext, params: McpExport) -> Result<McpExportResult, Error> {
+        let root = self.root(&params.directory)?;
+        self.layers.freshen(&self.core);
+        let mut entries: BTreeMap<String, ServerEntry> = BTreeMap::new();
+        let mut warnings = Vec::new();
+        for server in self.layers.visible(&root) {
+            let scope = match server.layer {
+                Layer::User => Scope::User,
+                Layer::Project => Scope::Project,
+                _ => continue,
+            };
+            let is_wanted = params.scope.is_none_or(|wanted| wanted == scope)
+                && params
+                    .servers
+                    .as_ref()
+                    .is_none_or(|names| names.contains(&server.name));
+            if !is_wanted || server.is_empty || matches!(server.gate(), Gate::Pending { .. }) {
+                continue;
+            }
+            if entries.contains_key(&*server.name) {
+                warnings.push(format!(
+                    "`{}` of the layer {} is left out",
+                    server.name, server.layer
+                ));
+                continue;
+            }
+            entries.insert(server.name.to_string(), ServerEntry::clone(&server.entry()));
+        }
+        for name in params.servers.iter().flatten() {
+            if !entries.contains_key(&**name) {
+                warnings.push(format!("there is no server `{name}` to export"));
+            }
+        }
+        let written = write::write(
+            &entries,
+            params.format.unwrap_or(ExportFormat::Store),
+            params.secrets.unwrap_or(ExportSecrets::Reference),
+        );
+        warnings.extend(written.warnings);
+        Ok(McpExportResult {
+            text: written.text,
+            count: u32::try_from(entries.len()).unwrap_or(u32::MAX),
+            warnings,
         })
     }
 
@@ -63,6 +240,101 @@ impl Manager {
             warnings,
         }
     }
+}
+
+/// A server's name may be longer in other programs.
+fn shortened(name: &str) -> String {
+    name.chars().filter(|one| !one.is_control()).take(200).collect()
+}
+
+/// Gathers what several servers need alike.
+fn ask_for(needs: &mut Vec<ImportNeed>, need: Need, server: &str) {
+    let server = ServerName::from(server);
+    if let Some(known) = needs
+        .iter_mut()
+        .find(|known| known.label == need.label && known.description == need.description)
+    {
+        if !known.servers.contains(&server) {
+            known.servers.push(server);
+        }
+        return;
+    }
+    needs.push(ImportNeed {
+        at: need.at,
+        label: need.label,
+        secret: need.secret,
+        required: need.required,
+        description: need.description,
+        default: need.default,
+        choices: need.choices,
+        servers: vec![server],
+    });
+}
+
+/// Another program's file.
+fn read_file(path: &Path) -> Result<String, Error> {
+    let fault = |kind: ErrorKind, why: String| {
+        Error::new(kind, format!("`{}` cannot be read: {why}", path.display())).path("/source")
+    };
+    if !path.is_absolute() {
+        return Err(fault(
+            ErrorKind::InvalidParams,
+            "it is no absolute path".to_owned(),
+        ));
+    }
+    let metadata = std::fs::metadata(path).map_err(|error| fault(ErrorKind::NotFound, error.to_string()))?;
+    // A pipe would be waited for without end.
+    if !metadata.is_file() {
+        return Err(fault(ErrorKind::InvalidParams, "it is no file".to_owned()));
+    }
+    let file = std::fs::File::open(path).map_err(|error| fault(ErrorKind::NotFound, error.to_string()))?;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| fault(ErrorKind::NotFound, error.to_string()))?;
+    if bytes.len() as u64 > FILE_BYTES {
+        return Err(fault(
+            ErrorKind::InvalidParams,
+            format!("it is larger than {FILE_BYTES} bytes"),
+        ));
+    }
+    String::from_utf8(bytes).map_err(|_| fault(ErrorKind::InvalidParams, "it is no UTF-8".to_owned()))
+}
+
+/// What a file of another program holds; nothing where it is not there or holds no server.
+fn looked_at(place: &clients::Place) -> Option<ImportSource> {
+    if !place.path.is_file() {
+        return None;
+    }
+    let id = place.path.to_str()?.to_owned();
+    let mut source = ImportSource {
+        client: place.client.to_owned(),
+        path: dir(&place.path),
+        scope: place.scope,
+        servers: Vec::new(),
+        problems: Vec::new(),
+        id: id.clone(),
+    };
+    let harvested = read_file(&place.path)
+        .map_err(|error| error.message)
+        .and_then(|text| harvest(&text, Dialect::of_path(&id)));
+    match harvested {
+        Ok((harvest, _)) if harvest.found.is_empty() => return None,
+        Ok((harvest, _)) => {
+            for one in harvest.found {
+                let name = shortened(if one.name.is_empty() { "unnamed" } else { &one.name });
+                if let Outcome::Failed(reason) | Outcome::Skipped(reason) = one.outcome {
+                    let mut issue = Issue::new(ErrorKind::InvalidParams, reason);
+                    issue.item = Some(name);
+                    source.problems.push(issue);
+                } else {
+                    source.servers.push(ServerName::from(name));
+                }
+            }
+        }
+        Err(reason) => source.problems.push(Issue::new(ErrorKind::InvalidParams, reason)),
+    }
+    Some(source)
 }
 
 fn name_of(name: &str, entry: &ServerEntry) -> String {

@@ -31,9 +31,11 @@ mod config;
 mod debug;
 mod edit;
 mod enable;
+mod export;
 mod expand;
 mod grants;
 mod logout;
+mod import;
 mod logs;
 mod pin;
 mod prompt;
@@ -96,6 +98,8 @@ pub enum Command {
     /// Switch a server off; its entry stays
     Disable(enable::Args),
     Test(test::Args),
+    Import(import::Args),
+    Export(export::Args),
     Config(config::Args),
     Trust(trust::Args),
     Approve(approve::Args),
@@ -143,6 +147,8 @@ pub async fn run(command: Command) -> ! {
         Command::Enable(args) => with_session!(args, enable::on),
         Command::Disable(args) => with_session!(args, enable::off),
         Command::Test(args) => with_session!(args, test::run),
+        Command::Import(args) => with_session!(args, import::run),
+        Command::Export(args) => with_session!(args, export::run),
         Command::Config(args) => with_session!(args, config::run),
         Command::Trust(args) => with_session!(args, trust::run),
         Command::Approve(args) => with_session!(args, approve::run),

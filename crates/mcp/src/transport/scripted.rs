@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use url::Url;
 
-use super::http::client::{ClientOptions, builder};
+use super::http::client::{ClientOptions, client_builder};
 use super::{Inbox, LinkLimits, OutKind, Outgoing, TransportError};
 use crate::error::Closed;
 use crate::target::{Era, Flavour, HttpTarget};
@@ -72,7 +72,7 @@ impl Server {
             headers: HeaderMap::new(),
             flavour: Flavour::Auto,
             // As the real one, but blind to the proxies of whoever runs the tests.
-            client: builder(&ClientOptions::default())
+            client: client_builder(&ClientOptions::default())
                 .no_proxy()
                 .tls_certs_only([])
                 .build()

@@ -8,6 +8,8 @@ mod composing;
 mod configuring;
 mod consenting;
 mod exchanging;
+mod finding;
+mod finding_tools;
 mod gating;
 mod listing;
 mod modelling;

@@ -1,6 +1,8 @@
 //! From a tool's own schema to one that a model's service takes: references inlined, unions rewritten, what the
 //! service does not know dropped. Each change is told.
 
+mod union;
+
 use protocol::Dialect;
 use serde_json::{Map, Value, json};
 
@@ -534,7 +536,7 @@ impl Work<'_> {
                 "",
                 format!("the union `{name}` at the top was rewritten as one object"),
             );
-            merge_union(out, &branches);
+            union::merge_union(out, &branches);
         }
         for name in ["enum", "const", "not", "nullable"] {
             if out.remove(name).is_some() {
@@ -548,70 +550,6 @@ impl Work<'_> {
         if !out.get("properties").is_some_and(Value::is_object) {
             out.insert("properties".to_owned(), json!({}));
         }
-    }
-}
-
-/// Properties of every branch together; required is what every branch requires; the groups go into the description.
-fn merge_union(out: &mut Map<String, Value>, branches: &[Value]) {
-    let mut properties = match out.remove("properties") {
-        Some(Value::Object(properties)) => properties,
-        _ => Map::new(),
-    };
-    let mut groups = Vec::new();
-    let mut common: Option<Vec<Value>> = None;
-    for branch in branches {
-        for (name, property) in branch["properties"].as_object().into_iter().flatten() {
-            match properties.get_mut(name) {
-                None => {
-                    properties.insert(name.clone(), property.clone());
-                }
-                Some(known) if known == property => {}
-                Some(known) => {
-                    let known_branches = match known.get("anyOf").and_then(Value::as_array) {
-                        Some(known) => known.clone(),
-                        None => vec![known.clone()],
-                    };
-                    let mut union = known_branches;
-                    if !union.contains(property) {
-                        union.push(property.clone());
-                    }
-                    *known = json!({ "anyOf": union });
-                }
-            }
-        }
-        let required = branch["required"].as_array().cloned().unwrap_or_default();
-        let names: Vec<&str> = required.iter().filter_map(Value::as_str).collect();
-        if !names.is_empty() {
-            groups.push(format!("{{{}}}", names.join(", ")));
-        }
-        common = Some(match common {
-            None => required.clone(),
-            Some(known) => known.into_iter().filter(|name| required.contains(name)).collect(),
-        });
-    }
-    if !properties.is_empty() {
-        out.insert("properties".to_owned(), Value::Object(properties));
-    }
-    let mut required = out
-        .remove("required")
-        .and_then(|required| required.as_array().cloned())
-        .unwrap_or_default();
-    for name in common.unwrap_or_default() {
-        if !required.contains(&name) {
-            required.push(name);
-        }
-    }
-    if !required.is_empty() {
-        out.insert("required".to_owned(), Value::Array(required));
-    }
-    groups.dedup();
-    if groups.len() > 1 {
-        let text = format!("Give one of these groups: {}.", groups.join(" or "));
-        let description = match out.get("description").and_then(Value::as_str) {
-            Some(known) => format!("{known} {text}"),
-            None => text,
-        };
-        out.insert("description".to_owned(), json!(description));
     }
 }
 
@@ -649,127 +587,4 @@ fn is_plain(name: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(dialect: Dialect, schema: Value, expected: Value) -> Vec<String> {
-        let projected = project(&schema, dialect).unwrap();
-        assert_eq!(projected.schema, expected, "{:?}", projected.changes);
-        assert!(jsonschema::meta::is_valid(&projected.schema));
-        // What was projected fits: a second time changes nothing.
-        let again = project(&projected.schema, dialect).unwrap();
-        assert_eq!((again.schema, again.changes), (projected.schema, Vec::new()));
-        projected.changes
-    }
-
-    #[test]
-    fn what_fits_stays() {
-        let schema = json!({"type": "object", "properties": {"a": {"type": "string", "description": "x"}}, "required": ["a"]});
-        for dialect in [
-            Dialect::Openai,
-            Dialect::Anthropic,
-            Dialect::Gemini,
-            Dialect::Portable,
-        ] {
-            assert_eq!(check(dialect, schema.clone(), schema.clone()), [] as [&str; 0]);
-        }
-    }
-
-    #[test]
-    fn references_are_inlined_once() {
-        let schema = json!({
-            "type": "object",
-            "properties": {"at": {"$ref": "#/$defs/Place"}, "tree": {"$ref": "#/$defs/Tree"}, "far": {"$ref": "https://x/y"}},
-            "$defs": {
-                "Place": {"type": "object", "properties": {"x": {"type": "number"}}},
-                "Tree": {"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}}},
-            },
-        });
-        let changes = check(
-            Dialect::Openai,
-            schema,
-            json!({
-                "type": "object",
-                "properties": {
-                    "at": {"type": "object", "properties": {"x": {"type": "number"}}},
-                    "tree": {"type": "object", "properties": {"children": {"type": "array", "items": {"type": "object"}}}},
-                    "far": {},
-                },
-            }),
-        );
-        assert_eq!(changes.len(), 4, "{changes:?}");
-    }
-
-    #[test]
-    fn unions_at_the_top_become_one_object() {
-        let schema = json!({"oneOf": [
-            {"type": "object", "properties": {"id": {"type": "integer"}, "dry": {"type": "boolean"}}, "required": ["id", "dry"]},
-            {"type": "object", "properties": {"id": {"type": "string"}, "dry": {"type": "boolean"}, "name": {"type": "string"}}, "required": ["name", "dry"]},
-        ]});
-        check(
-            Dialect::Anthropic,
-            schema,
-            json!({
-                "type": "object",
-                "properties": {
-                    "id": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
-                    "dry": {"type": "boolean"},
-                    "name": {"type": "string"},
-                },
-                "required": ["dry"],
-                "description": "Give one of these groups: {id, dry} or {name, dry}.",
-            }),
-        );
-    }
-
-    #[test]
-    fn gemini_gets_its_subset() {
-        let schema = json!({
-            "$schema": "http://json-schema.org/draft-07/schema#",
-            "type": "object",
-            "additionalProperties": false,
-            "properties": {
-                "n": {"type": ["integer", "null"], "exclusiveMinimum": 0},
-                "either": {"type": ["string", "number"]},
-                "mode": {"const": "fast"},
-                "level": {"enum": [1, 2]},
-                "when": {"type": "string", "format": "date"},
-                "list": {"type": "array"},
-                "x y": {"type": "string"},
-            },
-            "required": ["n", "gone"],
-        });
-        check(
-            Dialect::Portable,
-            schema,
-            json!({
-                "type": "object",
-                "properties": {
-                    "n": {"type": "integer", "minimum": 0, "nullable": true},
-                    "either": {"anyOf": [{"type": "string"}, {"type": "number"}]},
-                    "mode": {"enum": ["fast"], "type": "string"},
-                    "level": {"description": "One of: 1, 2"},
-                    "when": {"type": "string"},
-                    "list": {"type": "array", "items": {"type": "string"}},
-                },
-                "required": ["n"],
-            }),
-        );
-    }
-
-    #[test]
-    fn references_that_multiply_are_refused() {
-        let mut defs = Map::new();
-        for level in 0..12 {
-            let next = json!({"$ref": format!("#/$defs/d{}", level + 1)});
-            defs.insert(
-                format!("d{level}"),
-                json!({"type": "object", "properties": {"a": next, "b": next, "c": next}}),
-            );
-        }
-        defs.insert("d12".to_owned(), json!({"type": "string"}));
-        let schema = json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": defs});
-        assert!(project(&schema, Dialect::Openai).is_err());
-    }
-}
+mod tests;

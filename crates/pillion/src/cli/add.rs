@@ -7,6 +7,7 @@ use protocol::{EntryTransport, McpAdd, OAuth, OauthSetting, Scope, ServerEntry, 
 use super::exit::Exit;
 use super::failure::Failure;
 use super::output;
+use super::paste;
 use super::session::{Common, Session, checked};
 use super::wizard::{self, Wanted};
 
@@ -54,6 +55,12 @@ pub struct Args {
     /// This server never asks for a login
     #[arg(long, requires = "url")]
     no_oauth: bool,
+    /// What was copied from elsewhere: a command, an address, an install link or a configuration; - for stdin
+    #[arg(long, conflicts_with_all = ["command", "url", "env", "cwd"], value_name = "TEXT")]
+    paste: Option<String>,
+    /// Do not ask before a pasted server is added
+    #[arg(long, short, requires = "paste")]
+    yes: bool,
     /// Write it into the project's .pillion/mcp.json, for everyone who works on it
     #[arg(long)]
     project: bool,
@@ -86,6 +93,18 @@ impl From<Transport> for EntryTransport {
 }
 
 pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
+    if let Some(text) = &args.paste {
+        let wanted = paste::Wanted {
+            text,
+            name: args.name.as_deref(),
+            project: args.project,
+            disabled: args.disabled,
+            replace: args.replace,
+            dry_run: args.dry_run,
+            yes: args.yes,
+        };
+        return paste::run(&wanted, session).await;
+    }
     let is_given = args.url.is_some() || !args.command.is_empty();
     let wanted = match &args.name {
         Some(name) if is_given => Wanted {

@@ -37,6 +37,7 @@ mod grants;
 mod logout;
 mod import;
 mod logs;
+mod paste;
 mod pin;
 mod prompt;
 mod prompts;

@@ -55,7 +55,7 @@ pub fn text(review: &Review, paint: Paint) -> String {
     format!("{}\n{text}", paint.bold(&one_line(&review.server)))
 }
 
-fn target(target: &Target) -> Vec<(&'static str, String)> {
+pub fn target(target: &Target) -> Vec<(&'static str, String)> {
     match target {
         Target::Local(local) => {
             let mut lines = vec![("command", local.command.clone())];

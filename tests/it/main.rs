@@ -19,6 +19,7 @@ mod demo;
 mod eras;
 mod exchange;
 mod framing;
+mod gallery;
 mod handshake;
 mod hostile;
 mod lifecycle;
@@ -74,6 +75,7 @@ fn main() {
     trials.extend(policy::stories());
     trials.extend(store::stories());
     trials.extend(testing::stories());
+    trials.extend(gallery::stories());
     trials.extend(hostile::stories());
     trials.extend(approval::stories());
     trials.extend(budget::stories());

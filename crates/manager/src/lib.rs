@@ -12,6 +12,7 @@ mod consent;
 mod core;
 mod env;
 mod error;
+mod find;
 mod exchange;
 pub mod limits;
 mod manager;

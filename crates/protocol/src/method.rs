@@ -61,7 +61,7 @@ macro_rules! for_each_method {
             { "mcp.decide", Decide, decide, McpDecide, McpDecideResult, Local, direct, available, [StaleReview], "Approves or rejects a request that was shown." }
             { "mcp.trust", Trust, trust, McpTrust, McpTrustResult, Local, direct, available, [StaleReview], "Shows, grants or revokes trust in a directory's own entries." }
             { "mcp.grants", Grants, grants, McpGrants, McpGrantsResult, Local, direct, available, [], "Remembered approvals of tools; takes some back." }
-            { "mcp.gallery", Gallery, gallery, McpGallery, McpGalleryResult, Full, direct, absent, [], "The bundled list of servers. No IO." }
+            { "mcp.gallery", Gallery, gallery, McpGallery, McpGalleryResult, Full, direct, available, [], "The bundled list of servers. No IO." }
             { "mcp.search", Search, search, McpSearch, McpSearchResult, Local, direct, absent, [StaleCursor, Unreachable], "Searches the official registry or GitHub; a rate limit is a notice." }
             { "mcp.auth", Auth, auth, McpAuth, AuthAck, Full, direct, available, [RegistrationNeeded, RedirectBusy, AuthFailed, StateMismatch], "Begins, cancels, completes or forgets a login." }
             { "mcp.auth.list", AuthList, auth_list, McpAuthList, McpAuthListResult, Local, direct, available, [], "The logins that are stored; no token is shown." }

@@ -33,6 +33,7 @@ mod edit;
 mod enable;
 mod export;
 mod expand;
+mod gallery;
 mod grants;
 mod logout;
 mod import;
@@ -98,6 +99,7 @@ pub enum Command {
     Enable(enable::Args),
     /// Switch a server off; its entry stays
     Disable(enable::Args),
+    Gallery(gallery::Args),
     Test(test::Args),
     Import(import::Args),
     Export(export::Args),
@@ -147,6 +149,7 @@ pub async fn run(command: Command) -> ! {
         Command::Remove(args) => with_session!(args, remove::run),
         Command::Enable(args) => with_session!(args, enable::on),
         Command::Disable(args) => with_session!(args, enable::off),
+        Command::Gallery(args) => with_session!(args, gallery::run),
         Command::Test(args) => with_session!(args, test::run),
         Command::Import(args) => with_session!(args, import::run),
         Command::Export(args) => with_session!(args, export::run),

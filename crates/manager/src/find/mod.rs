@@ -1,0 +1,3 @@
+//! Finding servers to add.
+
+pub(crate) mod gallery;

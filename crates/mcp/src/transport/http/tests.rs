@@ -117,7 +117,7 @@ struct Tokens {
 }
 
 impl Tokens {
-    fn new(repeats: u32) -> Option<Arc<dyn TokenSource>> {
+    fn repeating(repeats: u32) -> Option<Arc<dyn TokenSource>> {
         Some(Arc::new(Tokens {
             next: AtomicUsize::new(0),
             repeats,
@@ -211,7 +211,7 @@ async fn each_request_carries_the_token_of_its_moment() {
         target
             .headers
             .append("authorization", HeaderValue::from_static("Bearer fixed"));
-        target.tokens = Tokens::new(0);
+        target.tokens = Tokens::repeating(0);
     })
     .await;
     for id in 0..2 {
@@ -227,7 +227,7 @@ async fn each_request_carries_the_token_of_its_moment() {
 
 #[tokio::test]
 async fn a_refused_request_is_repeated_as_long_as_that_may_help() {
-    let mut setup = Setup::with(|target| target.tokens = Tokens::new(2)).await;
+    let mut setup = Setup::with(|target| target.tokens = Tokens::repeating(2)).await;
     let refusal = "401 Unauthorized\r\nwww-authenticate: Bearer error=\"invalid_token\"";
     let mut exchange = setup.call(1, "ping").await;
     for number in 0..2 {

@@ -42,7 +42,12 @@ pub fn read_text(path: &Path, limit: u64) -> io::Result<Option<String>> {
 
 /// Writes a file for the person's eyes only, in one step: either the old text is there or the new one.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    write(path, bytes, 0o600)
+    write(path, bytes, 0o600, Durability::Synced)
+}
+
+/// The same for what can be found out again: in one step too, but a power cut may lose it.
+pub fn write_cache(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write(path, bytes, 0o600, Durability::Loose)
 }
 
 /// Writes a file that others share, in one step. An old one keeps its mode.
@@ -53,10 +58,16 @@ pub fn write_shared(path: &Path, bytes: &[u8]) -> io::Result<()> {
     });
     #[cfg(not(unix))]
     let mode = 0o644;
-    write(path, bytes, mode)
+    write(path, bytes, mode, Durability::Synced)
 }
 
-fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Durability {
+    Synced,
+    Loose,
+}
+
+fn write(path: &Path, bytes: &[u8], mode: u32, durability: Durability) -> io::Result<()> {
     // A file that is a link stays one: what it points at is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = target.parent().unwrap_or(Path::new("."));
@@ -75,12 +86,16 @@ fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     #[cfg(not(unix))]
     let _ = mode;
     fault::point("sync")?;
-    file.as_file().sync_all()?;
+    if durability == Durability::Synced {
+        file.as_file().sync_all()?;
+    }
     fault::point("rename")?;
     file.persist(&target).map_err(|error| error.error)?;
     fault::point("folder")?;
     #[cfg(unix)]
-    if let Ok(folder) = File::open(folder) {
+    if durability == Durability::Synced
+        && let Ok(folder) = File::open(folder)
+    {
         // Best effort: some file systems refuse to sync a folder.
         let _ = folder.sync_all();
     }

@@ -73,6 +73,9 @@ pub(crate) struct Core {
     pub spills: Spills,
     /// Servers that start at this moment; fair, so who is asked for first starts first.
     pub starts: Semaphore,
+    /// Small files of our own are read and written one after another: forty servers that start together must not
+    /// take forty threads, nor wait for each other's locks.
+    pub disk: tokio::sync::Mutex<()>,
     /// Cancelled when the connection to the host is over.
     pub closing: CancellationToken,
     settings: OnceLock<Settings>,
@@ -102,6 +105,7 @@ impl Core {
             pins: Pins::new(env.data_dir().join("pins")),
             spills: Spills::new(env.data_dir().join("results")),
             starts: Semaphore::new(limits::SIMULTANEOUS_STARTS),
+            disk: tokio::sync::Mutex::new(()),
             closing: CancellationToken::new(),
             settings: OnceLock::new(),
             client: OnceLock::new(),

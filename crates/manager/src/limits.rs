@@ -54,6 +54,8 @@ pub const TRIAL_GRACE: Duration = Duration::from_millis(400);
 
 /// List-changed notifications of one server are gathered for this long before the list is read again.
 pub const LIST_CHANGED_DEBOUNCE: Duration = Duration::from_millis(200);
+/// What caches have to write is gathered for this long.
+pub const CACHE_DEBOUNCE: Duration = Duration::from_millis(300);
 /// `mcp.changed` is sent at most once per name in this time.
 pub const CHANGED_DEBOUNCE: Duration = Duration::from_millis(50);
 /// At most ten progress reports a second reach the host for one token.

@@ -183,6 +183,7 @@ impl Manager {
                 // A task that panicked has no server any more.
                 let _ = stop.await;
             }
+            self.core.eras.flush().await;
         };
         if tokio::time::timeout(limits::SHUTDOWN, all).await.is_err() {
             tracing::warn!("not every server ended in time");

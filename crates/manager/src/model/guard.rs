@@ -22,6 +22,7 @@ pub(crate) async fn compare(server: &Arc<Server>, instructions: Option<String>, 
         .collect();
     let core = Arc::clone(&server.core);
     let digest = server.digest.clone();
+    let _turn = server.core.disk.lock().await;
     let work = tokio::task::spawn_blocking(move || {
         let tools: Vec<(String, Value)> = tools
             .into_iter()

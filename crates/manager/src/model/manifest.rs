@@ -24,8 +24,8 @@ fn path(server: &Server) -> PathBuf {
     folder.join(format!("{}.json", server.digest))
 }
 
-/// Keeps the list of a server for the time when it does not run.
-pub(crate) fn keep(server: &Server, list: &List) {
+/// Keeps the list of a server for the time when it does not run. Waited for, since a command line ends right after.
+pub(crate) fn keep(server: &Arc<Server>, list: &List) {
     let tools = list.items.iter().filter_map(|item| match &item.shown {
         CatalogItem::Tool(tool) => Some(tool.raw.0.clone()),
         _ => None,
@@ -35,7 +35,7 @@ pub(crate) fn keep(server: &Server, list: &List) {
         tools: tools.collect(),
     };
     let path = path(server);
-    tokio::task::spawn_blocking(move || {
+    let write = move || {
         let text = serde_json::to_string(&manifest).unwrap_or_default();
         if text.len() as u64 > limits::MANIFEST_BYTES
             || files::read_text(&path, limits::MANIFEST_BYTES).is_ok_and(|old| old.as_ref() == Some(&text))
@@ -43,10 +43,18 @@ pub(crate) fn keep(server: &Server, list: &List) {
             return;
         }
         let folder = path.parent().map(files::create_private_dir).transpose();
-        if let Err(error) = folder.and_then(|_| files::write_private(&path, text.as_bytes())) {
+        if let Err(error) = folder.and_then(|_| files::write_cache(&path, text.as_bytes())) {
             tracing::debug!(%error, "a list of tools could not be kept");
         }
+    };
+    let core = Arc::clone(&server.core);
+    tokio::spawn(async move {
+        let _turn = core.disk.lock().await;
+        // A panic there costs one cached list.
+        let _ = tokio::task::spawn_blocking(write).await;
     });
+    // Only a panic could be lost here, and the list is read again anyway.
+    let _ = kept.await;
 }
 
 /// The list of a server as it was read last, by this or another process. What is held stays hidden.

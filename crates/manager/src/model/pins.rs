@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use protocol::{
@@ -317,7 +317,12 @@ impl Pins {
     }
 
     /// Reads, changes and writes one book under its lock. Blocks on the disk.
-    fn change<T>(&self, server: &str, change: impl FnOnce(&mut Book) -> T) -> (Arc<Book>, T) {
+    fn change<T>(
+        &self,
+        server: &str,
+        write: fn(&Path, &[u8]) -> io::Result<()>,
+        change: impl FnOnce(&mut Book) -> T,
+    ) -> (Arc<Book>, T) {
         let ready = files::create_private_dir(&self.folder);
         let lock = ready.and_then(|()| files::Lock::take(&self.path(server), limits::LOCK_WAIT));
         let before = self.book(server);
@@ -326,7 +331,7 @@ impl Pins {
         let book = Arc::new(book);
         if book != before {
             let text = serde_json::to_string(&*book).unwrap_or_default();
-            let written = lock.and_then(|_lock| files::write_private(&self.path(server), text.as_bytes()));
+            let written = lock.and_then(|_lock| write(&self.path(server), text.as_bytes()));
             if let Err(error) = written {
                 tracing::warn!(%error, "accepted definitions could not be kept; they hold for this process");
             }
@@ -342,7 +347,14 @@ impl Pins {
         tools: &[(String, Value)],
         instructions: Option<&str>,
     ) -> (Arc<Book>, bool) {
-        self.change(server, |book| {
+        // Nearly always nothing changed: then there is nothing to lock and nothing to write.
+        let before = self.book(server);
+        let mut now = Book::clone(&before);
+        now.compare(tools, instructions);
+        if now == *before {
+            return (before, false);
+        }
+        self.change(server, files::write_cache, |book| {
             let is_first = book.version == 0;
             book.compare(tools, instructions);
             is_first
@@ -362,7 +374,7 @@ impl Pins {
 
     /// A person's decision about the differences that were shown. Blocks on the disk.
     pub fn decide(&self, server: &str, revision: &Revision, decision: Decision) -> Result<(), Error> {
-        let (_, outcome) = self.change(server, |book| {
+        let (_, outcome) = self.change(server, files::write_private, |book| {
             let is_news = !book.changes(&[]).is_empty();
             if !is_news || book.revision() != *revision {
                 return Err(Error::new(

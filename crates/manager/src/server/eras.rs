@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use mcp::Era;
 use serde::{Deserialize, Serialize};
 
 use crate::config::file;
+use crate::core::Core;
 use crate::env;
 use crate::limits;
 
@@ -15,6 +17,7 @@ use crate::limits;
 pub(crate) struct EraCache {
     path: PathBuf,
     verdicts: OnceLock<Mutex<BTreeMap<String, Verdict>>>,
+    unwritten: AtomicBool,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -29,6 +32,7 @@ impl EraCache {
         EraCache {
             path,
             verdicts: OnceLock::new(),
+            unwritten: AtomicBool::new(false),
         }
     }
 
@@ -59,11 +63,12 @@ impl EraCache {
             .remove(digest);
     }
 
-    /// Remembers a verdict; writes the file when it is news.
-    pub fn put(&self, digest: &str, era: Era) {
+    /// Remembers a verdict. The file follows in a moment, once for all servers that started together.
+    pub fn put(core: &Arc<Core>, digest: &str, era: Era) {
+        let cache = &core.eras;
         let modern = era == Era::Modern;
-        let text = {
-            let mut verdicts = self.verdicts().lock().unwrap_or_else(PoisonError::into_inner);
+        {
+            let mut verdicts = cache.verdicts().lock().unwrap_or_else(PoisonError::into_inner);
             let now = env::now();
             let known = verdicts.get(digest);
             if known.is_some_and(|known| {
@@ -75,14 +80,33 @@ impl EraCache {
             verdicts.retain(|_, verdict| {
                 verdict.modern || now.saturating_sub(verdict.at) < limits::LEGACY_VERDICT_MS
             });
-            Arc::new(serde_json::to_string(&*verdicts).unwrap_or_default())
+        }
+        if !cache.unwritten.swap(true, Ordering::Relaxed) {
+            let core = Arc::clone(core);
+            tokio::spawn(async move {
+                tokio::time::sleep(limits::CACHE_DEBOUNCE).await;
+                let _turn = core.disk.lock().await;
+                core.eras.flush().await;
+            });
+        }
+    }
+
+    /// Writes what is not written yet.
+    pub async fn flush(&self) {
+        if !self.unwritten.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let text = {
+            let verdicts = self.verdicts().lock().unwrap_or_else(PoisonError::into_inner);
+            serde_json::to_string(&*verdicts).unwrap_or_default()
         };
         let path = self.path.clone();
-        tokio::task::spawn_blocking(move || {
+        let written = tokio::task::spawn_blocking(move || {
             let folder = path.parent().map(files::create_private_dir).transpose();
-            if let Err(error) = folder.and_then(|_| files::write_private(&path, text.as_bytes())) {
-                tracing::debug!(%error, "the eras of servers could not be kept");
-            }
+            folder.and_then(|_| files::write_cache(&path, text.as_bytes()))
         });
+        if let Ok(Err(error)) = written.await {
+            tracing::debug!(%error, "the eras of servers could not be kept");
+        }
     }
 }

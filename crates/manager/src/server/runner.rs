@@ -12,6 +12,7 @@ use mcp::{Closed, ConnectError, Connection, Elicitation, Options, ProtocolChoice
 use protocol::{Error, ErrorKind, LogLevel, LogSource, ServerEntry};
 use tokio::sync::{mpsc, oneshot};
 
+use super::eras::EraCache;
 use super::host::Host;
 use super::state::{Failure, State};
 use super::{Server, launch, login};
@@ -398,7 +399,7 @@ async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Error>
         Ok(connection) => {
             // Silence alone does not settle an era: a cold start may have been slow to answer.
             if connection.info().settled {
-                server.core.eras.put(&server.digest, connection.info().era);
+                EraCache::put(&server.core, &server.digest, connection.info().era);
             }
             Ok(connection)
         }

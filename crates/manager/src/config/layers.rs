@@ -398,9 +398,7 @@ impl Book {
     fn state(&self) -> State {
         let projects = self.projects.iter().map(|project| {
             let items = self.trust_items(&project.root);
-            let pairs = items
-                .iter()
-                .map(|item| (item.key.as_str(), item.digest.as_str()));
+            let pairs = items.iter().map(|item| (item.key.as_str(), item.digest.as_str()));
             let trust = self.trust.state(&project.root, pairs);
             (project.root.clone(), (project.file.fault.clone(), trust))
         });

@@ -31,12 +31,12 @@ mod config;
 mod debug;
 mod edit;
 mod enable;
-mod export;
 mod expand;
+mod export;
 mod gallery;
 mod grants;
-mod logout;
 mod import;
+mod logout;
 mod logs;
 mod paste;
 mod pin;
@@ -101,9 +101,9 @@ pub enum Command {
     Disable(enable::Args),
     Gallery(gallery::Args),
     Test(test::Args),
+    Config(config::Args),
     Import(import::Args),
     Export(export::Args),
-    Config(config::Args),
     Trust(trust::Args),
     Approve(approve::Args),
     Grants(grants::Args),

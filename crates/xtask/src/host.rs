@@ -281,7 +281,11 @@ impl Host {
                 self.in_passing.push(id);
             }
             // A person who logs in whenever a server wants it, but tries again nothing that was refused.
-            "mcp.changed" if params["status"]["error"]["kind"] == "needs_auth" && self.logins.is_empty() => {
+            "mcp.changed"
+                if params["status"]["state"] == "needs_auth"
+                    && params["status"]["error"]["kind"] == "needs_auth"
+                    && self.logins.is_empty() =>
+            {
                 let target = json!({ "directory": params["directory"], "server": params["server"] });
                 let id = self.send("mcp.auth", target)?;
                 self.logins.push(id);

@@ -105,6 +105,9 @@ impl Server {
             Name::Authorizing
         } else if matches!(state, State::Ready { .. }) && self.login.need().is_some() {
             Name::NeedsAuth
+        } else if matches!(state, State::NeedsAuth { .. }) && self.has_new_login() {
+            // It is about to start with it; another login would be one too many.
+            Name::Connecting
         } else {
             state.name()
         }

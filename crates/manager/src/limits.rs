@@ -164,3 +164,5 @@ pub const MENTIONED_CHARS: usize = 128_000;
 pub const SHOWN_COMMAND_CHARS: usize = 65_000;
 /// Remembered approvals.
 pub const GRANTS: usize = 1000;
+/// How long the end waits for caches that are being written.
+pub const LAST_WRITES: Duration = Duration::from_millis(500);

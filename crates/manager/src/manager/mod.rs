@@ -189,6 +189,8 @@ impl Manager {
             tracing::warn!("not every server ended in time");
         }
         self.core.spills.end();
+        // Lists that are still being kept: a command line ends right after its one request.
+        let _ = tokio::time::timeout(limits::LAST_WRITES, self.core.disk.lock()).await;
     }
 
     /// The server of a name, as seen from a directory.

@@ -24,7 +24,7 @@ fn path(server: &Server) -> PathBuf {
     folder.join(format!("{}.json", server.digest))
 }
 
-/// Keeps the list of a server for the time when it does not run. Waited for, since a command line ends right after.
+/// Keeps the list of a server for the time when it does not run.
 pub(crate) fn keep(server: &Arc<Server>, list: &List) {
     let tools = list.items.iter().filter_map(|item| match &item.shown {
         CatalogItem::Tool(tool) => Some(tool.raw.0.clone()),
@@ -53,8 +53,6 @@ pub(crate) fn keep(server: &Arc<Server>, list: &List) {
         // A panic there costs one cached list.
         let _ = tokio::task::spawn_blocking(write).await;
     });
-    // Only a panic could be lost here, and the list is read again anyway.
-    let _ = kept.await;
 }
 
 /// The list of a server as it was read last, by this or another process. What is held stays hidden.

@@ -40,13 +40,12 @@ impl Harvest {
                 return true;
             }
             Value::Object(members) => {
-                if !self.containers(root, dialect, None) {
-                    let is_map = !members.is_empty()
-                        && members.values().all(Value::is_object)
-                        && members.values().any(entry::is_server);
-                    if is_map {
-                        self.entries(root, dialect, None);
-                    }
+                let is_map = !self.containers(root, dialect, None)
+                    && !members.is_empty()
+                    && members.values().all(Value::is_object)
+                    && members.values().any(entry::is_server);
+                if is_map {
+                    self.entries(root, dialect, None);
                 }
             }
             _ => {}

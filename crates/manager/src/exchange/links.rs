@@ -58,7 +58,7 @@ fn cursor(text: &str) -> Result<Commanded, String> {
     let name = query_value(text, "name").unwrap_or_default();
     let config = query_value(text, "config").ok_or("the link holds no `config`")?;
     // A `+` that nobody escaped reads as a blank.
-    let config = config.replace(' ', "+").replace('-', "+").replace('_', "/");
+    let config = config.replace([' ', '-'], "+").replace('_', "/");
     let lenient = GeneralPurpose::new(
         &base64::alphabet::STANDARD,
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),

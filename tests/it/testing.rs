@@ -46,6 +46,8 @@ fn a_running_server_is_left_alone() {
     env.write_config(&json!({ "srv": server.entry() }));
     let host = Host::start(&env);
     host.start_server("srv");
+    // Afterwards the number of tools is known.
+    host.must("mcp.tools.list", json!({ "server": "srv" }));
     let before = host.status("srv");
     let written = std::fs::read_to_string(env.data().join("mcp.json")).expect("the file");
     let result = host.must(

@@ -246,7 +246,10 @@ fn servers_may_sleep() {
     assert_eq!(found["hits"][0]["inputSchema"], json!({ "type": "object" }));
     let offer = host.must("mcp.model.tools", json!({ "load": "search" }));
     assert_eq!(
-        (offer["tools"].as_array().map(Vec::len), &offer["servers"][1]["tools"]),
+        (
+            offer["tools"].as_array().map(Vec::len),
+            &offer["servers"][1]["tools"]
+        ),
         (Some(2), &json!(2))
     );
     assert_eq!(

@@ -34,9 +34,9 @@ pub fn pillion(release: bool) -> Result<PathBuf> {
     run(cargo.current_dir(root()))?;
     let profile = if release { "release" } else { "debug" };
     let binary = target().join(profile).join("pillion");
-    Ok(binary
+    binary
         .canonicalize()
-        .with_context(|| binary.display().to_string())?)
+        .with_context(|| binary.display().to_string())
 }
 
 /// `npm install` of the `package.json` in `from`; answers the folder that holds `node_modules`.

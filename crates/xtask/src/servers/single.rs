@@ -10,6 +10,9 @@ use super::{Checks, Place, Target, page};
 use crate::host::{self, Host, Setup};
 use crate::install;
 
+/// What is tried with one server.
+type Work = fn(&mut Target) -> Result<()>;
+
 pub fn all(checks: &mut Checks, binary: &Path, place: &Place) {
     let mut host = None;
     checks.check("npm and PyPI servers are configured", || {
@@ -18,7 +21,7 @@ pub fn all(checks: &mut Checks, binary: &Path, place: &Place) {
     });
     let Some(mut host) = host else { return };
     let home = place.home.join("single");
-    let works: [(&str, fn(&mut Target) -> Result<()>); 6] = [
+    let works: [(&str, Work); 6] = [
         ("filesystem", filesystem),
         ("memory", memory),
         ("thinking", thinking),

@@ -56,9 +56,10 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     if log.lines.is_empty() && !session.json {
         eprintln!("`{}` is ready and has written nothing", args.server);
     }
-    while args.follow {
-        let Some(log) = session.log().await else { break };
-        print(&log.lines, log.dropped)?;
+    if args.follow {
+        while let Some(log) = session.log().await {
+            print(&log.lines, log.dropped)?;
+        }
     }
     Ok(Exit::Done)
 }

@@ -138,9 +138,14 @@ impl Kinds {
     /// The JSON text for what was typed; `None` if it fits none of the kinds.
     pub fn read(&self, text: &str) -> Option<String> {
         let quoted = || Value::from(text).to_string();
-        let listed = |choice: &&Value| choice.as_str() != Some(text) && choice.to_string() == text;
-        if let Some(choice) = self.choices.iter().find(listed) {
-            return Some(choice.to_string());
+        let listed = self
+            .choices
+            .iter()
+            .filter(|choice| choice.as_str() != Some(text))
+            .map(Value::to_string)
+            .find(|choice| choice == text);
+        if listed.is_some() {
+            return listed;
         }
         // A string stays a string, also where something else would fit too: `:=` is for that.
         if self.kinds.contains(&Kind::String) {

@@ -222,7 +222,7 @@ fn example(schema: &Value, root: &Value, full: bool, seed: usize) -> Value {
         "array" => json!([]),
         "string" => json!("a".repeat(schema["minLength"].as_u64().unwrap_or(0).max(1) as usize)),
         "integer" => schema.get("minimum").cloned().unwrap_or(json!(7)),
-        "number" => json!(7),
+        "number" => json!(7.5),
         "boolean" => json!(seed.is_multiple_of(2)),
         _ => panic!("no example for {schema}"),
     }

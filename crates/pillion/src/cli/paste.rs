@@ -43,6 +43,12 @@ pub async fn run(wanted: &Wanted<'_>, session: &Session) -> Result<Exit, Failure
             "the text holds several servers, and a name fits one only",
         ));
     }
+    if !session.terminal.asks && !wanted.yes && !wanted.dry_run {
+        return Err(
+            Failure::usage("what was pasted is not added unseen, and nobody can be asked here")
+                .hint("look at it with `--dry-run`, then add it with `--yes`"),
+        );
+    }
     for draft in &parsed.drafts {
         let name = wanted.name.unwrap_or(&draft.name);
         if !session.json {

@@ -202,7 +202,9 @@ fn options(terminal: Terminal) -> InitializationOptions {
         capabilities: Some(HostCapabilities {
             questions: Some(terminal.asks),
             url_questions: Some(terminal.asks),
-            roots: Some(true),
+            // A server that is told of roots may prefer them to the folders its entry names: the folder a person
+            // happens to stand in must not open itself.
+            roots: Some(false),
             ..Default::default()
         }),
         ..Default::default()

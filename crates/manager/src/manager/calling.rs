@@ -312,6 +312,7 @@ impl Manager {
             .what("resource")
             .server(server.name.clone()));
         }
+        let _turn = server.subscribing.lock().await;
         let before = server
             .subscriptions
             .lock()

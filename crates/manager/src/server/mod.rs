@@ -51,6 +51,8 @@ pub(crate) struct Server {
     pub catalog: Catalog,
     /// Resources the host subscribed to; they outlive reconnects.
     pub subscriptions: Mutex<BTreeSet<String>>,
+    /// One change of the subscriptions at a time: each is a difference from what the server has confirmed.
+    pub subscribing: tokio::sync::Mutex<()>,
     /// One call at a time, for an entry with `parallel: false`.
     pub turn: tokio::sync::Mutex<()>,
     /// From where relative paths of the entry are taken.
@@ -96,6 +98,7 @@ impl Server {
             digest: launch::digest(&new.entry),
             catalog: Catalog::new(new.name.clone()),
             subscriptions: Mutex::default(),
+            subscribing: tokio::sync::Mutex::new(()),
             turn: tokio::sync::Mutex::new(()),
             base: new.base,
             enabled: AtomicBool::new(new.enabled),

@@ -492,6 +492,7 @@ pub(super) fn greet(server: &Arc<Server>, connection: &Connection) {
     let connection = connection.clone();
     tokio::spawn(async move {
         server.catalog.tools(&server, &connection).await;
+        let _turn = server.subscribing.lock().await;
         let uris: Vec<String> = server
             .subscriptions
             .lock()

@@ -12,7 +12,7 @@ use crate::terminal::Terminal;
 pub fn stories() -> Vec<Trial> {
     stories!("consent_cli":
         trusting, approving, editing, adding_with_a_login, what_does_not_go_together, grants_are_listed, hostile_names,
-        the_wizard_asks, removing_asks_once, trust_is_asked_in_a_terminal,
+        the_wizard_asks, removing_asks_once, without_a_terminal_removing_wants_a_yes, trust_is_asked_in_a_terminal,
     )
 }
 
@@ -260,6 +260,23 @@ fn removing_asks_once() {
     let mut terminal = in_terminal(&env, &["remove", "srv"]);
     terminal.when("Remove `srv`?", "y\r");
     assert_eq!(terminal.end().0, Some(0));
+    assert!(file(&env)["servers"].get("srv").is_none());
+    // What is not there is not asked about.
+    let terminal = in_terminal(&env, &["remove", "srv"]);
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(1), "{screen}");
+    assert!(!screen.contains("Remove `srv`?"), "{screen}");
+}
+
+fn without_a_terminal_removing_wants_a_yes() {
+    let env = TestEnv::new();
+    env.write_config(&json!({ "srv": { "command": "x" } }));
+    let refused = run(&env, &["remove", "srv"]);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("`--yes`"), "{said}");
+    assert!(file(&env)["servers"].get("srv").is_some());
+    assert_eq!(run(&env, &["remove", "srv", "--yes"]).status.code(), Some(0));
     assert!(file(&env)["servers"].get("srv").is_none());
 }
 

@@ -231,6 +231,10 @@ fn old_server_that_dies_over_the_probe() {
         2,
         "a fresh process for the old handshake"
     );
+    let log = host
+        .request("mcp.logs", json!({ "directory": env.project(), "server": "srv" }))
+        .expect("the log");
+    assert!(log.to_string().contains("it is started once more"), "{log}");
     assert!(host.call("srv", "echo", json!({})).is_ok());
 }
 

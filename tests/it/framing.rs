@@ -11,7 +11,7 @@ use crate::support::{Host, TestEnv, clock, frames};
 pub fn stories() -> Vec<Trial> {
     stories!("framing":
         malformed_frames_by_the_thousand, a_batch_is_refused, ten_gigabytes_announced, byte_by_byte,
-        many_frames_at_once, other_headers, not_a_message, garbage_of_any_kind,
+        many_frames_at_once, other_headers, a_message_on_a_line_of_its_own, not_a_message, garbage_of_any_kind,
     )
 }
 
@@ -114,6 +114,30 @@ fn ten_gigabytes_announced() {
     assert_alive(&host);
     let growth = crate::support::processes::resident(host.pid).saturating_sub(before);
     assert!(growth < 20 << 20, "{growth} bytes");
+}
+
+/// Somebody who speaks MCP's own framing is told which one this is, on the wire and on stderr.
+fn a_message_on_a_line_of_its_own() {
+    let env = TestEnv::new();
+    let host = Host::start(&env);
+    host.write(b"{\"jsonrpc\":\"2.0\",\"id\":\"line\",\"method\":\"mcp.questions\"}\n");
+    let error = host.wait_for("an answer to the line", |messages| {
+        let answer = messages
+            .iter()
+            .find(|one| one.message.id == Some(json!("line")))?;
+        serde_json::from_str::<Value>(answer.message.error.as_ref()?.get()).ok()
+    });
+    assert_eq!(
+        (&error["code"], &error["data"]["kind"]),
+        (&json!(-32700), &json!("parse_error"))
+    );
+    assert!(
+        error["data"]["hint"]
+            .as_str()
+            .is_some_and(|hint| hint.contains("Content-Length")),
+        "{error}"
+    );
+    assert_alive(&host);
 }
 
 fn byte_by_byte() {

@@ -16,7 +16,7 @@ use super::failure::Failure;
 use super::legacy::{Client, Handshake, HandshakeError};
 use super::{Connection, ServerInfo, members, modern, versions};
 use crate::error::ConnectError;
-use crate::host::ConnectionHost;
+use crate::host::{ConnectionHost, Event};
 use crate::target::{Era, Flavour, HttpTarget, Options, ProtocolChoice, StdioTarget, Target, Transport};
 use crate::transport::stdio::StdioLink;
 use crate::transport::{LinkLimits, http, sse};
@@ -92,6 +92,10 @@ impl Attempt {
             Err(Refusal::NotStreamable(failure)) => return Err(failure.into_connect_error(&core)),
             Err(Refusal::Fresh(legacy)) => legacy,
         };
+        core.event(Event::Protocol(
+            "the server ended over the first question of the newest revision; it is started once more for an older one"
+                .to_owned(),
+        ));
         drop(core);
         let core = self.spawn(target)?;
         match self.legacy(&core, Transport::Stdio, fresh, false).await {

@@ -59,6 +59,9 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
             output::line(&review::text(review, session.terminal.on_stdout()))?;
         }
     }
+    if !session.terminal.asks {
+        eprintln!("Decide with `pillion approve NAME --revision REVISION`, or the same with `--reject`");
+    }
     Ok(Exit::Done)
 }
 

@@ -1,35 +1,85 @@
 //! The manager's hints are written for hosts; here they are put into the words of the command line.
 
-/// What a host would do, and what a person types instead. `SERVER` stands for the server's name.
-const WORDS: [(&str, &str); 15] = [
-    ("`mcp.status`", "`pillion status`"),
-    ("`mcp.tools.list`", "`pillion tools SERVER`"),
-    ("`mcp.resources.list`", "`pillion resources SERVER`"),
-    ("`mcp.prompts.list`", "`pillion prompts SERVER`"),
-    ("`mcp.tools.review`", "`pillion pin SERVER`"),
+use protocol::Method;
+
+/// What is said otherwise than by naming another command. `SERVER` stands for the server's name.
+const PHRASES: [(&str, &str); 8] = [
     (
         "`mcp.decide` with subject `tools`",
         "`pillion pin SERVER --accept REVISION`",
     ),
-    ("`mcp.logs`", "`pillion logs SERVER`"),
     ("`mcp.auth` or `pillion auth`", "`pillion auth SERVER`"),
-    ("`mcp.auth.list`", "`pillion auth list`"),
-    ("`mcp.auth`", "`pillion auth SERVER`"),
-    ("`mcp.debug`", "`pillion debug SERVER`"),
-    ("`mcp.enable`", "`pillion enable SERVER`"),
-    ("`mcp.remove`", "`pillion remove SERVER`"),
+    ("`mcp.pending`, or `pillion approve`", "`pillion approve`"),
+    (
+        "`mcp.changed` says when it is; then list again",
+        "list again later, or see `pillion status`",
+    ),
     ("set `replace: true`", "add `--replace`"),
-    ("in `args`", "as key=value"),
+    ("give these in `args`", "give these as key=value"),
+    ("`timeoutMs` of the call", "`--timeout` of the call"),
+    (
+        "`maxMessageBytes` in the handshake",
+        "`maxMessageBytes` in the settings",
+    ),
 ];
+
+/// The command that does what a method does.
+const fn command(method: Method) -> &'static str {
+    match method {
+        Method::Status | Method::Reload => "pillion status",
+        Method::Start | Method::Restart | Method::ToolsList | Method::Catalog => "pillion tools SERVER",
+        Method::Stop => "pillion disable SERVER",
+        Method::Logs => "pillion logs SERVER",
+        Method::Debug => "pillion debug SERVER",
+        Method::Doctor => "pillion doctor SERVER",
+        Method::Add => "pillion add",
+        Method::Edit => "pillion edit SERVER",
+        Method::Remove => "pillion remove SERVER",
+        Method::Enable => "pillion enable SERVER",
+        Method::Config => "pillion config SERVER",
+        Method::Test => "pillion test SERVER",
+        Method::Parse => "pillion add --paste",
+        Method::Import | Method::ImportDetect => "pillion import",
+        Method::Export => "pillion export",
+        Method::Pending | Method::Decide => "pillion approve",
+        Method::Trust => "pillion trust",
+        Method::Grants => "pillion grants",
+        Method::Gallery => "pillion gallery",
+        Method::Search => "pillion search",
+        Method::Auth => "pillion auth SERVER",
+        Method::AuthList => "pillion auth list",
+        Method::ToolsSearch => "pillion search-tools",
+        Method::ToolsReview => "pillion pin SERVER",
+        Method::ToolCall | Method::CallCancel => "pillion call SERVER",
+        Method::ResourcesList | Method::ResourceSubscribe | Method::ResourceUnsubscribe => {
+            "pillion resources SERVER"
+        }
+        Method::ResourceRead => "pillion read SERVER",
+        Method::PromptsList | Method::Complete => "pillion prompts SERVER",
+        Method::PromptGet => "pillion prompt SERVER",
+        Method::MentionsList | Method::PromptExpand => "pillion expand",
+        Method::ModelTools | Method::ModelCall => "pillion tools --model",
+        // A question is asked where the command runs, and a session is the command itself.
+        Method::Questions | Method::Answer | Method::SampleAnswer | Method::SessionEnd => {
+            "pillion call SERVER"
+        }
+    }
+}
 
 pub fn typed(hint: &str, server: Option<&str>) -> String {
     let mut hint = hint.to_owned();
-    for (host, person) in WORDS {
-        if hint.contains(host) {
-            hint = hint.replace(host, &person.replace("SERVER", server.unwrap_or("SERVER")));
+    for (host, person) in PHRASES {
+        hint = hint.replace(host, person);
+    }
+    if hint.contains("`mcp.") {
+        for method in Method::ALL {
+            hint = hint.replace(
+                &format!("`{}`", method.name()),
+                &format!("`{}`", command(*method)),
+            );
         }
     }
-    hint
+    hint.replace("SERVER", server.unwrap_or("SERVER"))
 }
 
 #[cfg(test)]
@@ -47,5 +97,18 @@ mod tests {
             typed("choose another name, or set `replace: true`", None),
             "choose another name, or add `--replace`"
         );
+        assert_eq!(
+            typed("look at `mcp.trust` again and decide again", None),
+            "look at `pillion trust` again and decide again"
+        );
+    }
+
+    #[test]
+    fn every_method_has_a_command_that_exists() {
+        let cli = <super::super::Cli as clap::CommandFactory>::command();
+        for method in Method::ALL.iter().filter(|method| method.available()) {
+            let name = command(*method).split(' ').nth(1).expect("a command");
+            assert!(cli.find_subcommand(name).is_some(), "{}: {name}", method.name());
+        }
     }
 }

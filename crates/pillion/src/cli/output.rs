@@ -11,6 +11,9 @@ use serde::Serialize;
 use super::failure::Failure;
 use super::terminal::{Terminal, one_line};
 
+/// Columns from which on a table is worth wrapping.
+const NARROWEST: u16 = 20;
+
 /// Writes to stdout as it is.
 pub fn raw(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
@@ -43,7 +46,8 @@ impl Rows {
     pub fn new(terminal: Terminal, header: &[&str]) -> Rows {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
-        if terminal.stdout {
+        // Some terminals say that they have no columns, or a few: nobody could read what fits there.
+        if terminal.stdout && table.width().is_none_or(|columns| columns >= NARROWEST) {
             table.set_content_arrangement(ContentArrangement::Dynamic);
         }
         let bold = terminal.on_stdout().0;

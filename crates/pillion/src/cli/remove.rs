@@ -1,6 +1,6 @@
 //! `pillion remove`: takes an entry out of its file.
 
-use protocol::{McpRemove, methods};
+use protocol::{McpRemove, McpStatus, methods};
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -23,7 +23,15 @@ pub struct Args {
 }
 
 pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
-    if session.terminal.asks && !args.yes {
+    // What is not there needs no question: the removal says so.
+    if !args.yes && is_known(&args.server, session).await? {
+        if !session.terminal.asks {
+            return Err(Failure::usage(format!(
+                "nobody can be asked whether `{}` is to be removed",
+                args.server
+            ))
+            .hint("say so with `--yes`"));
+        }
         let question = format!("Remove `{}`? Nothing is uninstalled", args.server);
         if super::review::confirm(question).await? != Some(true) {
             eprintln!("Nothing was changed");
@@ -49,4 +57,16 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         eprintln!("The entry of layer {} now shows instead", lower.layer);
     }
     Ok(Exit::Done)
+}
+
+async fn is_known(server: &str, session: &Session) -> Result<bool, Failure> {
+    let params = McpStatus {
+        directory: session.directory.clone(),
+        server: Some(server.into()),
+    };
+    let status = session
+        .manager
+        .status(&session.request, checked::<methods::Status>(params)?)
+        .await?;
+    Ok(!status.servers.is_empty())
 }

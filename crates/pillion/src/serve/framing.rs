@@ -36,6 +36,8 @@ pub enum Fault {
     },
     /// A body announced too long: the next header stands inside it.
     CutShort { length: usize, body: Vec<u8> },
+    /// A message on a line of its own, as the stdio transport of MCP has it.
+    Unframed(Vec<u8>),
 }
 
 #[derive(Debug)]
@@ -175,6 +177,9 @@ impl Framer {
             return Step::Again;
         }
         match content_length(line) {
+            None if length.is_none() && is_message(line) => {
+                Step::Item(Item::Fault(Fault::Unframed(line.to_vec())))
+            }
             None => Step::Again,
             Some(Ok(value)) => {
                 *length = Some(value);
@@ -299,6 +304,12 @@ fn finds_id(head: &[u8]) -> bool {
     super::envelope::id_in_head(head).is_some()
 }
 
+/// Whether a line where a header is expected is a message instead; what else stands there says nothing.
+fn is_message(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    line.starts_with(b"{") && line.ends_with(b"}") && memmem::find(line, b"\"jsonrpc\"").is_some()
+}
+
 /// The number of a `Content-Length` header in `line`, which may be preceded by garbage; the text where it is none.
 fn content_length(line: &[u8]) -> Option<Result<u64, String>> {
     let at = line
@@ -370,7 +381,8 @@ mod tests {
     #[test]
     fn the_next_good_frame_is_found_again() {
         let good = framed(b"{}");
-        let rows: [(&str, Vec<u8>, Vec<Item>); 9] = [
+        let unframed = br#"{"jsonrpc":"2.0","id":1}"#;
+        let rows: [(&str, Vec<u8>, Vec<Item>); 10] = [
             ("good", good.clone(), vec![message("{}")]),
             (
                 "other headers",
@@ -406,6 +418,11 @@ mod tests {
                 "no number",
                 [&b"Content-Length: -5\r\n\r\n"[..], &good].concat(),
                 vec![Item::Fault(Fault::Header("-5".to_owned())), message("{}")],
+            ),
+            (
+                "a line that is a message",
+                [&unframed[..], b"\n", &good].concat(),
+                vec![Item::Fault(Fault::Unframed(unframed.to_vec())), message("{}")],
             ),
             (
                 "endless line",

@@ -307,6 +307,15 @@ impl Session {
                     Error::new(ErrorKind::ParseError, message),
                 )
             }
+            Fault::Unframed(line) => {
+                let message = "a message stands on a line of its own, without `Content-Length`";
+                (
+                    envelope::id_in_head(&line),
+                    Error::new(ErrorKind::ParseError, message).hint(
+                        "before each message: `Content-Length: `, its number of bytes, and an empty line",
+                    ),
+                )
+            }
             Fault::TooLarge {
                 length,
                 limit,

@@ -1,19 +1,15 @@
-//! Using what servers offer: calls, reads, prompts, completion, subscriptions.
+//! Calls: of tools, and the one way that every request takes which may ask questions, be cancelled and report progress.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mcp::{CallOptions, Connection};
 use protocol::{
-    CallId, CatalogItem, Category, ClosedReason, CompletionRef, Dir, Error, ErrorKind, HiddenReason, Issue,
-    IssueKind, McpCallCancel, McpCallCancelResult, McpComplete, McpCompleteResult, McpPromptGet,
-    McpPromptGetResult, McpResourceRead, McpResourceReadResult, McpResourceSubscribe,
-    McpResourceSubscribeResult, McpResourceUnsubscribe, McpResourceUnsubscribeResult, McpToolCall,
-    McpToolCallResult, Raw, Session, Token,
+    CallId, CatalogItem, Category, ClosedReason, Dir, Error, ErrorKind, HiddenReason, Issue, IssueKind,
+    McpCallCancel, McpCallCancelResult, McpToolCall, McpToolCallResult, Raw, Session, Token,
 };
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{Manager, near};
@@ -57,12 +53,14 @@ macro_rules! wish {
         }
     };
 }
+pub(super) use wish;
 
 /// What is sent to the server, once it runs.
-struct Sent {
-    method: &'static str,
-    params: Box<RawValue>,
-    tool: Option<(Arc<List>, usize)>,
+pub(super) struct Sent {
+    pub method: &'static str,
+    pub params: Box<RawValue>,
+    /// For a call of a tool: the list that has it, and where it stands there.
+    pub tool: Option<(Arc<List>, usize)>,
 }
 
 impl Sent {
@@ -126,217 +124,8 @@ impl Manager {
         })
     }
 
-    /// `mcp.resource.read`.
-    pub async fn resource_read(
-        &self,
-        request: &RequestContext,
-        params: McpResourceRead,
-    ) -> Result<McpResourceReadResult, Error> {
-        let wish = wish!(params, format!("Reading {}", params.uri), None);
-        let (result, issues) = self.read(request, &wish, &params.uri).await?;
-        Ok(McpResourceReadResult {
-            result: Raw(result),
-            issues,
-        })
-    }
-
-    /// Reads one resource, within the bound for resources.
-    pub(super) async fn read(
-        &self,
-        request: &RequestContext,
-        wish: &Wish<'_>,
-        uri: &str,
-    ) -> Result<(Box<RawValue>, Vec<Issue>), Error> {
-        let text = json!({"uri": uri});
-        let (result, issues) = self
-            .call(request, wish, async |_, _| {
-                Ok(Sent {
-                    method: "resources/read",
-                    params: to_raw_value(&text).map_err(internal)?,
-                    tool: None,
-                })
-            })
-            .await?;
-        bounded(&result, limits::RESOURCE_BYTES, "resource")?;
-        Ok((result, issues))
-    }
-
-    /// `mcp.prompt.get`.
-    pub async fn prompt_get(
-        &self,
-        request: &RequestContext,
-        params: McpPromptGet,
-    ) -> Result<McpPromptGetResult, Error> {
-        let wish = wish!(params, format!("Getting {}", params.name), None);
-        let (result, issues) = self
-            .fill_in(request, &wish, &params.name, params.args.as_ref())
-            .await?;
-        Ok(McpPromptGetResult {
-            result: Raw(result),
-            issues,
-        })
-    }
-
-    /// Gets one prompt, within the bound for prompts.
-    pub(super) async fn fill_in(
-        &self,
-        request: &RequestContext,
-        wish: &Wish<'_>,
-        name: &str,
-        args: Option<&BTreeMap<String, String>>,
-    ) -> Result<(Box<RawValue>, Vec<Issue>), Error> {
-        let mut text = json!({"name": name});
-        if let Some(args) = args {
-            text["arguments"] = json!(args);
-        }
-        let given = args.cloned().unwrap_or_default();
-        let (result, issues) = self
-            .call(request, wish, async |server, connection| {
-                let prompts = server.catalog.list(server, connection, Category::Prompts).await;
-                check_prompt(&prompts, name, &given)?;
-                Ok(Sent {
-                    method: "prompts/get",
-                    params: to_raw_value(&text).map_err(internal)?,
-                    tool: None,
-                })
-            })
-            .await?;
-        bounded(&result, limits::PROMPT_BYTES, "prompt")?;
-        Ok((result, issues))
-    }
-
-    /// `mcp.complete`: nothing where the server offers no completion.
-    pub async fn complete(
-        &self,
-        request: &RequestContext,
-        params: McpComplete,
-    ) -> Result<McpCompleteResult, Error> {
-        let server = self.server(&params.directory, &params.server)?;
-        let _use = server.in_use();
-        let nothing = McpCompleteResult {
-            values: Vec::new(),
-            total: None,
-            more: false,
-        };
-        let connection = server.connection().await?;
-        let info = connection.info();
-        // The first revision had no capability for it.
-        if info.capabilities.get("completions").is_none() && info.protocol_version != "2024-11-05" {
-            return Ok(nothing);
-        }
-        let reference = match &params.reference {
-            CompletionRef::Prompt(prompt) => json!({"type": "ref/prompt", "name": prompt.name}),
-            CompletionRef::Template(template) => {
-                json!({"type": "ref/resource", "uri": &*template.uri_template})
-            }
-        };
-        let mut text =
-            json!({"ref": reference, "argument": {"name": params.argument, "value": params.value}});
-        if let Some(args) = &params.args {
-            text["context"] = json!({"arguments": args});
-        }
-        let options = CallOptions {
-            cancel: request.cancel.child_token(),
-            ..CallOptions::new(server.call_timeout())
-        };
-        let result = connection
-            .request(
-                "completion/complete",
-                to_raw_value(&text).map_err(internal)?,
-                options,
-            )
-            .await;
-        let result = match result {
-            Err(mcp::CallError::Rpc { code: -32601, .. }) => return Ok(nothing),
-            Err(mcp::CallError::Cancelled) => {
-                return Err(Error::new(ErrorKind::Cancelled, "cancelled by the host"));
-            }
-            other => other.map_err(|error| server.call_error(error))?,
-        };
-        let result: Value = serde_json::from_str(result.get()).unwrap_or_default();
-        let completion = &result["completion"];
-        let mut values: Vec<String> = completion["values"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect();
-        let more =
-            completion["hasMore"].as_bool().unwrap_or(false) || values.len() > limits::COMPLETION_VALUES;
-        values.truncate(limits::COMPLETION_VALUES);
-        Ok(McpCompleteResult {
-            values,
-            total: completion["total"].as_u64(),
-            more,
-        })
-    }
-
-    /// `mcp.resource.subscribe`: twice is once; outlives reconnects.
-    pub async fn resource_subscribe(
-        &self,
-        _: &RequestContext,
-        params: McpResourceSubscribe,
-    ) -> Result<McpResourceSubscribeResult, Error> {
-        let server = self.server(&params.directory, &params.server)?;
-        self.subscriptions(&server, |uris| uris.insert(params.uri.to_string()))
-            .await?;
-        Ok(McpResourceSubscribeResult {})
-    }
-
-    /// `mcp.resource.unsubscribe`.
-    pub async fn resource_unsubscribe(
-        &self,
-        _: &RequestContext,
-        params: McpResourceUnsubscribe,
-    ) -> Result<McpResourceUnsubscribeResult, Error> {
-        let server = self.server(&params.directory, &params.server)?;
-        self.subscriptions(&server, |uris| uris.remove(&*params.uri))
-            .await?;
-        Ok(McpResourceUnsubscribeResult {})
-    }
-
-    async fn subscriptions(
-        &self,
-        server: &Arc<Server>,
-        change: impl FnOnce(&mut std::collections::BTreeSet<String>) -> bool,
-    ) -> Result<(), Error> {
-        let _use = server.in_use();
-        let connection = server.connection().await?;
-        let offers = connection.info().capabilities["resources"]["subscribe"].as_bool() == Some(true);
-        if !offers {
-            return Err(Error::new(
-                ErrorKind::NotFound,
-                format!("`{}` offers no subscriptions", server.name),
-            )
-            .what("resource")
-            .server(server.name.clone()));
-        }
-        let _turn = server.subscribing.lock().await;
-        let before = server
-            .subscriptions
-            .lock()
-            .map(|uris| uris.clone())
-            .unwrap_or_default();
-        let mut wanted = before.clone();
-        if !change(&mut wanted) {
-            return Ok(());
-        }
-        if let Ok(mut uris) = server.subscriptions.lock() {
-            uris.clone_from(&wanted);
-        }
-        let outcome = connection.subscribe(wanted.into_iter().collect()).await;
-        if let Err(error) = outcome {
-            if let Ok(mut uris) = server.subscriptions.lock() {
-                *uris = before;
-            }
-            return Err(server.call_error(error));
-        }
-        Ok(())
-    }
-
     /// Runs one request that may ask questions, be cancelled and report progress.
-    async fn call(
+    pub(super) async fn call(
         &self,
         request: &RequestContext,
         wish: &Wish<'_>,
@@ -482,7 +271,7 @@ impl Manager {
     }
 }
 
-fn internal(error: serde_json::Error) -> Error {
+pub(super) fn internal(error: serde_json::Error) -> Error {
     Error::new(ErrorKind::Internal, error.to_string())
 }
 
@@ -583,53 +372,6 @@ fn denied(server: &Server, tool: &str) -> Error {
         .by("list")
         .hint("`tools.allow` and `tools.deny` of the entry decide")
         .server(server.name.clone())
-}
-
-fn check_prompt(list: &List, name: &str, given: &BTreeMap<String, String>) -> Result<(), Error> {
-    let prompts = || {
-        list.items.iter().filter_map(|item| match &item.shown {
-            CatalogItem::Prompt(prompt) => Some(prompt),
-            _ => None,
-        })
-    };
-    let Some(prompt) = prompts().find(|prompt| prompt.name == name) else {
-        // A list that could not be read decides nothing.
-        if list.items.is_empty() {
-            return Ok(());
-        }
-        let names = prompts().map(|prompt| prompt.name.clone()).collect();
-        return Err(
-            Error::new(ErrorKind::NotFound, format!("there is no prompt `{name}`"))
-                .what("prompt")
-                .candidates(near(name, names)),
-        );
-    };
-    let missing: Vec<String> = prompt
-        .arguments
-        .iter()
-        .filter(|argument| argument.required && !given.contains_key(&argument.name))
-        .map(|argument| argument.name.clone())
-        .collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::ArgumentMissing,
-        format!("the prompt `{name}` needs {}", missing.join(", ")),
-    )
-    .hint("give these in `args`")
-    .names(missing))
-}
-
-fn bounded(result: &RawValue, limit: usize, what: &str) -> Result<(), Error> {
-    if result.get().len() <= limit {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::TooLarge,
-        format!("the {what} is too large: more than {limit} bytes"),
-    )
-    .limit(limit as u64))
 }
 
 /// Whether `structuredContent` keeps what the tool's output schema promised. Reported, never dropped.

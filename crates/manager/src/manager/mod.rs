@@ -14,6 +14,8 @@ mod gating;
 mod listing;
 mod modelling;
 mod noticing;
+mod reading;
+mod subscribing;
 mod trying;
 mod watching;
 

@@ -301,7 +301,7 @@ fn progress_does_not_last_for_ever() {
 }
 
 /// What JSON allows and parsers lose: order of members, spelling of numbers, doubles, depth, surrogates.
-fn oddities() -> Vec<String> {
+pub fn oddities() -> Vec<String> {
     let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
     vec![
         "{\"z\":1,\"a\":2,\"m\":{\"y\":1,\"b\":2}}".to_owned(),

@@ -22,6 +22,7 @@ mod framing;
 mod gallery;
 mod handshake;
 mod hostile;
+mod in_host;
 mod lifecycle;
 mod logins;
 mod mentions;
@@ -77,6 +78,7 @@ fn main() {
     trials.extend(testing::stories());
     trials.extend(gallery::stories());
     trials.extend(hostile::stories());
+    trials.extend(in_host::stories());
     trials.extend(approval::stories());
     trials.extend(budget::stories());
     trials.extend(mentions::stories());

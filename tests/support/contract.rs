@@ -41,6 +41,7 @@ pub fn check_notification(method: &str, params: Option<&str>) -> Result<(), Stri
         "mcp.sample" => "McpSample",
         "mcp.resource.updated" => "McpResourceUpdated",
         "mcp.log" => "McpLog",
+        "mcp.host.send" => "McpHostSend",
         "$/progress" => "Progress",
         "window/logMessage" => "LogMessage",
         other => return Err(format!("notification `{other}` is not part of the protocol")),

@@ -23,6 +23,7 @@ use crate::model::spill::Spills;
 use crate::question::queue::Questions;
 use crate::sampling::Samples;
 use crate::server::eras::EraCache;
+use crate::server::in_host::HostLines;
 use crate::sink::HostSink;
 
 /// What the host asked for in the handshake.
@@ -66,6 +67,7 @@ pub(crate) struct Core {
     pub sink: Arc<dyn HostSink>,
     pub questions: Questions,
     pub samples: Samples,
+    pub host_lines: HostLines,
     pub calls: Calls,
     pub changes: Changes,
     pub eras: EraCache,
@@ -99,6 +101,7 @@ impl Core {
         Arc::new(Core {
             questions: Questions::new(Arc::clone(&sink)),
             samples: Samples::default(),
+            host_lines: HostLines::default(),
             calls: Calls::default(),
             changes: Changes::default(),
             eras,
@@ -230,6 +233,7 @@ impl Core {
                 )
             }
             mcp::Target::Http(target) => (None, String::new(), Some(target.url.to_string())),
+            mcp::Target::Relay(_) => (None, String::new(), None),
         };
         self.policy().forbids_candidate(Candidate {
             name,

@@ -11,6 +11,12 @@ pub trait HostSink: Send + Sync + 'static {
     /// Passes one notification on. Never blocks.
     fn notify(&self, notification: Notification);
 
+    /// The same for what must not be lost: `false` where there is no room for it.
+    fn deliver(&self, notification: Notification) -> bool {
+        self.notify(notification);
+        true
+    }
+
     /// Asks the host to open a URL (`window/showDocument`); `false` where it cannot or did not.
     fn show_document(&self, uri: String) -> Pin<Box<dyn Future<Output = bool> + Send>>;
 }

@@ -26,3 +26,4 @@ pub use target::{
     Transport,
 };
 pub use transport::http::{ClientOptions, client, client_builder, is_reserved_header};
+pub use transport::relay::{Line, Mailbox, Relay};

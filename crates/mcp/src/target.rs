@@ -10,12 +10,15 @@ use http::HeaderMap;
 use url::Url;
 
 use crate::authorization::TokenSource;
+use crate::transport::relay::Relay;
 
 /// A server to connect to.
 #[derive(Clone)]
 pub enum Target {
     Stdio(StdioTarget),
     Http(HttpTarget),
+    /// A server in the process of whoever uses this crate.
+    Relay(Arc<dyn Relay>),
 }
 
 /// A server that runs as our child process.
@@ -111,4 +114,5 @@ pub enum Transport {
     Stdio,
     StreamableHttp,
     Sse,
+    Relay,
 }

@@ -38,7 +38,7 @@ pub struct ServerEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Dict<Text<0, 32768>, 64>>")]
     pub headers: Option<BTreeMap<String, String>>,
-    /// The transport to use with `url`; default tries both.
+    /// The transport to use with `url`, default tries both; `host`: the host itself is the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transport: Option<EntryTransport>,
     /// `false` switches OAuth off, an object sets it up; default as the server asks.
@@ -140,6 +140,8 @@ words! {
         Http = "http",
         /// HTTP with server-sent events, as MCP had it before 2025-03-26.
         Sse = "sse",
+        /// Without `url`: the host itself is the server (`mcp.host.send`); only in an entry that the host brings.
+        Host = "host",
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod method;
 
+mod in_host;
 mod initialize;
 mod lsp;
 
@@ -57,6 +58,7 @@ pub use error::{Error, ErrorData, ErrorKind, McpFault};
 pub use exchange::*;
 pub use fault::*;
 pub use find::*;
+pub use in_host::*;
 pub use initialize::*;
 pub use log::*;
 pub use lsp::*;

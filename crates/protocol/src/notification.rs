@@ -7,7 +7,8 @@ use serde_json::Number;
 use crate::bounded::{Int, List};
 use crate::word::{open_words, union};
 use crate::{
-    CallId, Dir, LogLine, McpServerStatus, Question, QuestionId, Raw, ServerName, Session, Token, Uri,
+    CallId, Dir, LogLine, McpHostSend, McpServerStatus, Question, QuestionId, Raw, ServerName, Session,
+    Token, Uri,
 };
 
 /// A notification to the host.
@@ -29,6 +30,8 @@ pub enum Notification {
     ResourceUpdated(McpResourceUpdated),
     /// `mcp.log`
     Log(McpLog),
+    /// `mcp.host.send`
+    HostSend(McpHostSend),
     /// `$/progress`
     Progress(Progress),
     /// `window/logMessage`
@@ -45,6 +48,7 @@ impl Notification {
             Notification::Sample(_) => NotificationName::Sample,
             Notification::ResourceUpdated(_) => NotificationName::ResourceUpdated,
             Notification::Log(_) => NotificationName::Log,
+            Notification::HostSend(_) => NotificationName::HostSend,
             Notification::Progress(_) => NotificationName::Progress,
             Notification::LogMessage(_) => NotificationName::LogMessage,
         }
@@ -64,6 +68,7 @@ impl Notification {
             Notification::Sample(params) => serde_json::to_string(params),
             Notification::ResourceUpdated(params) => serde_json::to_string(params),
             Notification::Log(params) => serde_json::to_string(params),
+            Notification::HostSend(params) => serde_json::to_string(params),
             Notification::Progress(params) => serde_json::to_string(params),
             Notification::LogMessage(params) => serde_json::to_string(params),
         };
@@ -86,6 +91,8 @@ crate::word::words! {
         ResourceUpdated = "mcp.resource.updated",
         /// New lines of a log that the host follows.
         Log = "mcp.log",
+        /// A message for a server that the host implements.
+        HostSend = "mcp.host.send",
         /// How far a piece of work is.
         Progress = "$/progress",
         /// A line for the host's own log.

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use crate::schema::{Definitions, Described, annotations, lsp_params, notification_params};
-use crate::{ErrorKind, LspMethod, Method, NotificationName, PROTOCOL_VERSION};
+use crate::schema::{Definitions, Described, annotations, host_params, lsp_params, notification_params};
+use crate::{ErrorKind, HostNotification, LspMethod, Method, NotificationName, PROTOCOL_VERSION};
 
 /// The OpenRPC 1.3 document.
 pub fn document() -> Value {
@@ -19,10 +19,18 @@ pub fn document() -> Value {
         .collect();
     methods.extend(Method::ALL.iter().map(|method| own_method(*method, &described)));
     methods.extend(
-        NotificationName::ALL
+        HostNotification::ALL
             .iter()
-            .map(|name| notification(*name, definitions)),
+            .map(|name| notification(name.as_str(), host_params(*name), "host-to-pillion", definitions)),
     );
+    methods.extend(NotificationName::ALL.iter().map(|name| {
+        notification(
+            name.as_str(),
+            notification_params(*name),
+            "pillion-to-host",
+            definitions,
+        )
+    }));
     methods.push(show_document(definitions));
     let mut document = json!({
         "openrpc": "1.3.2",
@@ -75,16 +83,15 @@ fn lsp_method(method: LspMethod, definitions: &Definitions) -> Value {
     Value::Object(object)
 }
 
-fn notification(name: NotificationName, definitions: &Definitions) -> Value {
-    let params = notification_params(name);
+fn notification(name: &str, params: &str, direction: &str, definitions: &Definitions) -> Value {
     let doc = definitions[params]["description"]
         .as_str()
         .unwrap_or_default()
         .lines()
         .next()
         .unwrap_or_default();
-    let mut object = message(name.as_str(), doc, Some(params), definitions);
-    direct(&mut object, "pillion-to-host");
+    let mut object = message(name, doc, Some(params), definitions);
+    direct(&mut object, direction);
     Value::Object(object)
 }
 

@@ -12,9 +12,10 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    CancelRequest, DidChangeWorkspaceFolders, Initialize, Initialized, LogMessage, LspMethod, McpChanged,
-    McpLog, McpQuestionClosed, McpResourceUpdated, McpSample, Method, NotificationName, PROTOCOL_VERSION,
-    Progress, Question, ShowDocument, ShowDocumentResult,
+    CancelRequest, DidChangeWorkspaceFolders, HostNotification, Initialize, Initialized, LogMessage,
+    LspMethod, McpChanged, McpHostLayers, McpHostMessage, McpHostSend, McpLog, McpQuestionClosed,
+    McpResourceUpdated, McpSample, Method, NotificationName, PROTOCOL_VERSION, Progress, Question,
+    ShowDocument, ShowDocumentResult,
 };
 
 /// The draft that every schema here is written in.
@@ -41,6 +42,17 @@ pub fn bundle() -> Value {
         ),
     );
     definitions.insert(
+        "HostNotifications".into(),
+        listing(
+            "HostNotifications",
+            "What a host sends and gets no answer to, beyond the notifications of LSP.",
+            HostNotification::ALL
+                .iter()
+                .map(|name| (name.as_str().to_owned(), reference(host_params(*name))))
+                .collect(),
+        ),
+    );
+    definitions.insert(
         "HostRequests".into(),
         listing(
             "HostRequests",
@@ -56,8 +68,8 @@ pub fn bundle() -> Value {
             )],
         ),
     );
-    let members = ["Methods", "Notifications", "HostRequests"];
-    let names = ["methods", "notifications", "hostRequests"];
+    let members = ["Methods", "Notifications", "HostNotifications", "HostRequests"];
+    let names = ["methods", "notifications", "hostNotifications", "hostRequests"];
     let properties: Map<String, Value> = names
         .iter()
         .zip(members)
@@ -145,6 +157,8 @@ impl Described {
             generator.subschema_for::<CancelRequest>();
             generator.subschema_for::<DidChangeWorkspaceFolders>();
             generator.subschema_for::<ShowDocumentResult>();
+            generator.subschema_for::<McpHostMessage>();
+            generator.subschema_for::<McpHostLayers>();
         });
         let mut written = written(|generator| {
             Method::ALL.iter().for_each(|method| method.add_result(generator));
@@ -155,6 +169,7 @@ impl Described {
             generator.subschema_for::<McpSample>();
             generator.subschema_for::<McpResourceUpdated>();
             generator.subschema_for::<McpLog>();
+            generator.subschema_for::<McpHostSend>();
             generator.subschema_for::<Progress>();
             generator.subschema_for::<LogMessage>();
             generator.subschema_for::<ShowDocument>();
@@ -196,8 +211,17 @@ pub(crate) fn notification_params(name: NotificationName) -> &'static str {
         NotificationName::Sample => "McpSample",
         NotificationName::ResourceUpdated => "McpResourceUpdated",
         NotificationName::Log => "McpLog",
+        NotificationName::HostSend => "McpHostSend",
         NotificationName::Progress => "Progress",
         NotificationName::LogMessage => "LogMessage",
+    }
+}
+
+/// The type of the params of a notification that a host sends.
+pub(crate) fn host_params(name: HostNotification) -> &'static str {
+    match name {
+        HostNotification::Message => "McpHostMessage",
+        HostNotification::Layers => "McpHostLayers",
     }
 }
 

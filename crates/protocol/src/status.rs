@@ -167,6 +167,7 @@ words! {
         Stdio = "stdio",
         StreamableHttp = "streamable-http",
         Sse = "sse",
+        Host = "host",
     }
 }
 

@@ -34,6 +34,9 @@ fn every_type_passes_an_example_unchanged() {
     unchanged::<McpSample>(&bundle, "McpSample");
     unchanged::<McpResourceUpdated>(&bundle, "McpResourceUpdated");
     unchanged::<McpLog>(&bundle, "McpLog");
+    unchanged::<McpHostSend>(&bundle, "McpHostSend");
+    unchanged::<McpHostMessage>(&bundle, "McpHostMessage");
+    unchanged::<McpHostLayers>(&bundle, "McpHostLayers");
     unchanged::<Progress>(&bundle, "Progress");
     unchanged::<LogMessage>(&bundle, "LogMessage");
     unchanged::<ShowDocument>(&bundle, "ShowDocument");

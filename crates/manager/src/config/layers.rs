@@ -503,7 +503,7 @@ impl Book {
         for layer in &self.host {
             for (name, entry) in layer.entries.iter().flatten() {
                 let value = serde_json::to_value(entry).unwrap_or_default();
-                let faults = validate::problems(&value).into_iter();
+                let faults = validate::problems_of_host(&value).into_iter();
                 let faults = faults.map(|problem| problem.message).collect();
                 let source = entry
                     .source
@@ -672,7 +672,7 @@ fn reconcile(core: &Arc<Core>, servers: &mut Vec<Arc<Server>>, wanted: Vec<Wante
             continue;
         }
         let name = ServerName::from(wanted.place.name.as_str());
-        let digest = crate::server::launch::digest(&wanted.entry);
+        let digest = crate::server::launch::digest_of(core, &name, &wanted.entry);
         match old.remove(&wanted.place) {
             Some(server) if server.digest == digest && server.is_empty == wanted.is_empty => {
                 reloaded.unchanged.push(name);

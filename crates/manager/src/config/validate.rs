@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::file::{Fault, FileEntry};
 use super::syntax::Document;
+use crate::server::in_host;
 
 /// Names that a *new* entry may have are shorter; a file may hold names up to this many characters.
 const NAME_CHARS: usize = 200;
@@ -165,6 +166,15 @@ fn cut(message: String) -> String {
 
 /// What is wrong with an entry of known members.
 pub(crate) fn problems(entry: &Value) -> Vec<Problem> {
+    check(entry, false)
+}
+
+/// The same for an entry that the host brings: it may be the server itself.
+pub(crate) fn problems_of_host(entry: &Value) -> Vec<Problem> {
+    check(entry, true)
+}
+
+fn check(entry: &Value, from_host: bool) -> Vec<Problem> {
     let mut problems: Vec<Problem> = VALIDATOR
         .iter_errors(entry)
         .map(|error| schema_problem(&error))
@@ -172,7 +182,7 @@ pub(crate) fn problems(entry: &Value) -> Vec<Problem> {
     if problems.is_empty()
         && let Ok(entry) = serde_json::from_value::<ServerEntry>(entry.clone())
     {
-        problems = rules(&entry);
+        problems = rules(&entry, from_host);
     }
     problems
 }
@@ -207,9 +217,33 @@ fn schema_problem(error: &jsonschema::ValidationError<'_>) -> Problem {
 }
 
 /// Rules between members.
-fn rules(entry: &ServerEntry) -> Vec<Problem> {
+fn rules(entry: &ServerEntry, from_host: bool) -> Vec<Problem> {
     let mut problems = Vec::new();
     match (&entry.command, &entry.url) {
+        (None, None) if in_host::is_in_host(entry) => {
+            if !from_host {
+                problems.push(Problem::at(
+                    &["transport"],
+                    "`transport: \"host\"` belongs to an entry that the host brings itself",
+                ));
+            }
+            for (member, is_set) in [
+                ("args", entry.args.is_some()),
+                ("env", entry.env.is_some()),
+                ("cwd", entry.cwd.is_some()),
+                ("envFile", entry.env_file.is_some()),
+                ("headers", entry.headers.is_some()),
+                ("oauth", entry.oauth.is_some()),
+                ("tls", entry.tls.is_some()),
+            ] {
+                if is_set {
+                    problems.push(Problem::at(
+                        &[member],
+                        format!("`{member}` does not belong to a server in the host's own process"),
+                    ));
+                }
+            }
+        }
         (None, None) => problems.push(Problem::at(
             &[],
             "an entry needs `command` (a local server) or `url` (a remote one)",
@@ -248,6 +282,12 @@ fn rules(entry: &ServerEntry) -> Vec<Problem> {
                         format!("`{member}` belongs to a server with `command`"),
                     ));
                 }
+            }
+            if in_host::is_in_host(entry) {
+                problems.push(Problem::at(
+                    &["transport"],
+                    "`transport: \"host\"` goes without `url`",
+                ));
             }
             if !url.contains("${")
                 && let Err(message) = remote_url(url)

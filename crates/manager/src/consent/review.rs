@@ -74,7 +74,7 @@ pub(crate) fn target(entry: &ServerEntry, base: &Path) -> Target {
         return Target::Remote(RemoteTarget {
             url: url.to_string(),
             transport: match entry.transport {
-                None => RemoteTransport::Auto,
+                None | Some(protocol::EntryTransport::Host) => RemoteTransport::Auto,
                 Some(protocol::EntryTransport::Http) => RemoteTransport::Http,
                 Some(protocol::EntryTransport::Sse) => RemoteTransport::Sse,
             },

@@ -25,8 +25,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use protocol::{
-    ClosedReason, Dir, Error, ErrorKind, InitializationOptions, KnownFiles, Layer, Method, NotificationName,
-    PROTOCOL_VERSION, ServerCapabilitiesMcp,
+    ClosedReason, Dir, Error, ErrorKind, InitializationOptions, KnownFiles, Layer, McpHostLayers,
+    McpHostMessage, Method, NotificationName, PROTOCOL_VERSION, ServerCapabilitiesMcp,
 };
 
 use crate::config::layers::{Layers, user_file};
@@ -69,7 +69,7 @@ impl Manager {
         }
         self.layers.set_host(options.layers.unwrap_or_default());
         self.layers.reload(&self.core);
-        self.start_eagerly();
+        self.start_eagerly(|_| true);
         self.notice_changes();
         let data_dir = self.core.env.data_dir();
         let path = |name: &str| Dir::from(data_dir.join(name).display().to_string());
@@ -96,7 +96,7 @@ impl Manager {
     }
 
     /// Starts what does not wait for its first use. All at once: the number that starts together is bounded elsewhere.
-    fn start_eagerly(&self) {
+    fn start_eagerly(&self, concerns: impl Fn(&Server) -> bool) {
         let eager = self.core.settings().eager;
         let mut servers: Vec<Arc<Server>> = Vec::new();
         for (root, _) in self.core.real_directories() {
@@ -107,7 +107,7 @@ impl Manager {
         }
         servers.sort_by_key(Arc::as_ptr);
         servers.dedup_by(|a, b| Arc::ptr_eq(a, b));
-        for server in servers {
+        for server in servers.into_iter().filter(|server| concerns(server)) {
             let autostart = server.entry().autostart;
             if server.is_enabled() && (autostart == Some(true) || (eager && autostart != Some(false))) {
                 // A failure shows in the status.
@@ -142,6 +142,26 @@ impl Manager {
         }
         self.layers.freshen(&self.core);
         self.tell_roots();
+    }
+
+    /// The host's entries are others now. What launches the same thing is not touched.
+    pub fn host_layers(&self, params: McpHostLayers) {
+        self.layers.set_host(params.layers);
+        let reloaded = self.layers.reload(&self.core);
+        self.start_eagerly(|server| {
+            let mut begun = reloaded.added.iter().chain(&reloaded.changed);
+            server.layer == Layer::Host && begun.any(|name| *name == server.name)
+        });
+    }
+
+    /// A server that the host implements says something. An error: nobody listens to it.
+    pub fn host_message(&self, params: &McpHostMessage) -> Result<(), Error> {
+        self.core.host_lines.take(params)
+    }
+
+    /// The same of a message that was too large to be read; `head` and `tail` are its ends.
+    pub fn host_message_too_large(&self, connection: u64, head: &[u8], tail: &[u8]) {
+        self.core.host_lines.take_oversize(connection, head, tail);
     }
 
     /// Opens a directory with its first use; answers with the spelling that the host used first.

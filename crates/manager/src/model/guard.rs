@@ -9,9 +9,14 @@ use super::pins::{self, Book};
 use super::{definition, offer};
 use crate::catalog::items::List;
 use crate::server::Server;
+use crate::server::in_host::is_in_host;
 
 /// Compares a fresh list with what was accepted and hides what is held.
 pub(crate) async fn compare(server: &Arc<Server>, instructions: Option<String>, list: &mut List) {
+    // What the host itself offers is its own word, as is whether anybody is asked.
+    if is_in_host(&server.entry()) {
+        return;
+    }
     let tools: Vec<(String, String)> = list
         .items
         .iter()
@@ -61,7 +66,7 @@ pub(crate) fn compare_again(server: &Server) {
     let Some(list) = server
         .catalog
         .known(Category::Tools)
-        .filter(|_| server.connected().is_some())
+        .filter(|_| server.connected().is_some() && !is_in_host(&server.entry()))
     else {
         return;
     };

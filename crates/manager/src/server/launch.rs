@@ -9,15 +9,31 @@ use mcp::{Flavour, HttpTarget, StdioTarget, Target};
 use protocol::{Error, ErrorKind, ServerEntry};
 use serde_json::json;
 
-use super::login_shell;
+use super::{in_host, login_shell};
 use crate::config::expand::Expander;
 use crate::config::{file, secret, validate};
+use crate::core::Core;
 use crate::env::Env;
 use crate::limits;
 
 /// What decides whether a running server is still the configured one, and what its era is remembered by.
 pub(crate) fn digest(entry: &ServerEntry) -> String {
     file::digest(relevant(entry).to_string().as_bytes())
+}
+
+/// The same for an entry under its name: of what the host implements itself, the name is all that is known.
+pub(crate) fn digest_of(core: &Core, name: &str, entry: &ServerEntry) -> String {
+    if in_host::is_in_host(entry) {
+        let of_host = json!([
+            core.settings().client_name,
+            entry.source,
+            name,
+            entry.protocol,
+            entry.elicitation
+        ]);
+        return file::digest(of_host.to_string().as_bytes());
+    }
+    digest(entry)
 }
 
 /// The members that decide what is launched.
@@ -419,7 +435,8 @@ fn remote(entry: &ServerEntry, url: &str, env: &Env, client: reqwest::Client) ->
         headers.append(key, value);
     }
     let flavour = match entry.transport {
-        None => Flavour::Auto,
+        // Only an entry without `url` has the latter.
+        None | Some(protocol::EntryTransport::Host) => Flavour::Auto,
         Some(protocol::EntryTransport::Http) => Flavour::Streamable,
         Some(protocol::EntryTransport::Sse) => Flavour::Sse,
     };

@@ -2,6 +2,7 @@
 
 pub(crate) mod eras;
 mod host;
+pub(crate) mod in_host;
 pub(crate) mod launch;
 pub(crate) mod login;
 mod login_shell;
@@ -95,7 +96,7 @@ impl Server {
         let (orders, received) = mpsc::unbounded_channel();
         let server = Arc::new(Server {
             core: Arc::clone(core),
-            digest: launch::digest(&new.entry),
+            digest: launch::digest_of(core, &new.name, &new.entry),
             catalog: Catalog::new(new.name.clone()),
             subscriptions: Mutex::default(),
             subscribing: tokio::sync::Mutex::new(()),

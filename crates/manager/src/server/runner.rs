@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::eras::EraCache;
 use super::host::Host;
 use super::state::{Failure, State};
-use super::{Server, launch, login};
+use super::{Server, in_host, launch, login};
 use crate::core::Core;
 use crate::env;
 use crate::error::{exit_error, start_error};
@@ -359,10 +359,15 @@ async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Error>
     } else {
         launch::Inherit::All
     };
-    let (mut target, notes) = launch::target(&entry, &server.core.env, base, policy, &|| {
-        server.core.client().clone()
-    })
-    .await?;
+    let (mut target, notes) = match in_host::target(&server.core, &server.name, &entry) {
+        Some(target) => (target, Vec::new()),
+        None => {
+            launch::target(&entry, &server.core.env, base, policy, &|| {
+                server.core.client().clone()
+            })
+            .await?
+        }
+    };
     server.set_environment(notes);
     if let Target::Http(target) = &mut target {
         target.tokens = login::tokens(&server)?;

@@ -8,7 +8,7 @@ use protocol::{
     PendingStatus, Remote, Retry, Revision, ServerEntry, State as Name, TransportName,
 };
 
-use super::Server;
+use super::{Server, in_host};
 use crate::config::secret;
 use crate::consent::Gate;
 use crate::env;
@@ -265,6 +265,7 @@ fn connection_status(connection: &Connection) -> ConnectionStatus {
             Transport::Stdio => TransportName::Stdio,
             Transport::StreamableHttp => TransportName::StreamableHttp,
             Transport::Sse => TransportName::Sse,
+            Transport::Relay => TransportName::Host,
         },
         protocol_version: info.protocol_version.clone(),
         era: match info.era {
@@ -284,6 +285,9 @@ fn shown_command(entry: &ServerEntry, auth: &Auth) -> String {
             Auth::Pending => format!("{url} [oauth: waiting for the browser]"),
             Auth::Authorized => format!("{url} [oauth: authorized]"),
         };
+    }
+    if in_host::is_in_host(entry) {
+        return "(in the host's own process)".to_owned();
     }
     let command = entry.command.clone().unwrap_or_default();
     let args = secret::shown_arguments(entry.args.as_deref().unwrap_or_default());

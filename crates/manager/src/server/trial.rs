@@ -19,7 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
 use super::launch::{self, Inherit};
-use super::{login, runner};
+use super::{in_host, login, runner};
 use crate::core::Core;
 use crate::error::{auth_error, call_error, start_error};
 use crate::limits;
@@ -139,10 +139,16 @@ async fn open(
     work: &Work<'_>,
 ) -> Result<Connection, Error> {
     let entry = &trial.entry;
-    let (mut target, _) = launch::target(entry, &core.env, &trial.base, trial.inherit, &|| {
-        core.client().clone()
-    })
-    .await?;
+    let mut target = match in_host::target(core, &trial.name, entry) {
+        Some(target) => target,
+        None => {
+            launch::target(entry, &core.env, &trial.base, trial.inherit, &|| {
+                core.client().clone()
+            })
+            .await?
+            .0
+        }
+    };
     if let Target::Http(target) = &mut target
         && !matches!(entry.oauth, Some(OauthSetting::Off(_)))
     {

@@ -18,6 +18,7 @@ use super::{Connection, ServerInfo, members, modern, versions};
 use crate::error::ConnectError;
 use crate::host::{ConnectionHost, Event};
 use crate::target::{Era, Flavour, HttpTarget, Options, ProtocolChoice, StdioTarget, Target, Transport};
+use crate::transport::relay::{Relay, RelayLink};
 use crate::transport::stdio::StdioLink;
 use crate::transport::{LinkLimits, http, sse};
 
@@ -35,7 +36,12 @@ pub async fn connect(
     };
     let work = async {
         match target {
-            Target::Stdio(target) => attempt.stdio(&target).await,
+            Target::Stdio(target) => attempt.alone(Transport::Stdio, || attempt.spawn(&target)).await,
+            Target::Relay(relay) => {
+                attempt
+                    .alone(Transport::Relay, || Ok(attempt.relay(&*relay)))
+                    .await
+            }
             Target::Http(target) => attempt.http(&target).await,
         }
     };
@@ -84,9 +90,14 @@ impl From<ConnectError> for Refusal {
 }
 
 impl Attempt {
-    async fn stdio(&self, target: &StdioTarget) -> Result<Connection, ConnectError> {
-        let core = self.spawn(target)?;
-        let fresh = match self.negotiate(&core, Transport::Stdio, self.plan()?).await {
+    /// A server that nobody else speaks with: it begins with the connection, and may have to begin anew.
+    async fn alone(
+        &self,
+        transport: Transport,
+        open: impl Fn() -> Result<Arc<Core>, ConnectError>,
+    ) -> Result<Connection, ConnectError> {
+        let core = open()?;
+        let fresh = match self.negotiate(&core, transport, self.plan()?).await {
             Ok(info) => return self.finish(core, info),
             Err(Refusal::Final(error)) => return Err(error),
             Err(Refusal::NotStreamable(failure)) => return Err(failure.into_connect_error(&core)),
@@ -97,8 +108,8 @@ impl Attempt {
                 .to_owned(),
         ));
         drop(core);
-        let core = self.spawn(target)?;
-        match self.legacy(&core, Transport::Stdio, fresh, false).await {
+        let core = open()?;
+        match self.legacy(&core, transport, fresh, false).await {
             Ok(info) => self.finish(core, info),
             Err(Refusal::Final(error)) => Err(error),
             Err(Refusal::NotStreamable(failure)) => Err(failure.into_connect_error(&core)),
@@ -181,6 +192,13 @@ impl Attempt {
         self.doing("start", &core);
         core.attach(StdioLink::open(target, core.inbox(), self.limits())?);
         Ok(core)
+    }
+
+    fn relay(&self, relay: &dyn Relay) -> Arc<Core> {
+        let core = Core::new(self.host.clone(), &self.options, false);
+        self.doing("start", &core);
+        core.attach(RelayLink::open(relay, core.inbox()));
+        core
     }
 
     fn plan(&self) -> Result<Plan, ConnectError> {
@@ -284,7 +302,9 @@ impl Attempt {
                     let refusal = match self.legacy(core, transport, legacy, false).await {
                         Ok(info) => return Ok(info),
                         // It answered the probe, and exited over it nevertheless.
-                        Err(Refusal::Final(ConnectError::Exited { .. })) if transport == Transport::Stdio => {
+                        Err(Refusal::Final(ConnectError::Exited { .. }))
+                            if matches!(transport, Transport::Stdio | Transport::Relay) =>
+                        {
                             return Err(Refusal::Fresh(Legacy::new()));
                         }
                         Err(refusal) => refusal,

@@ -14,6 +14,7 @@ use crate::target::Era;
 
 pub(crate) mod event_stream;
 pub(crate) mod http;
+pub mod relay;
 #[cfg(test)]
 pub(crate) mod scripted;
 pub(crate) mod sse;

@@ -190,6 +190,7 @@ impl HostSink for Watcher {
             Notification::QuestionClosed(_)
             | Notification::Sample(_)
             | Notification::ResourceUpdated(_)
+            | Notification::HostSend(_)
             | Notification::LogMessage(_) => {}
         }
     }

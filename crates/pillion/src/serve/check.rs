@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::{LazyLock, OnceLock};
 
 use jsonschema::Validator;
-use protocol::{Error, ErrorKind, InitializationOptions, Method, MethodSpec};
+use protocol::{Error, ErrorKind, InitializationOptions, McpHostLayers, McpHostMessage, Method, MethodSpec};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -35,6 +35,20 @@ pub fn initialization_options(text: Option<&str>) -> Result<InitializationOption
     static CHECKER: LazyLock<Checker> =
         LazyLock::new(|| Checker::new(protocol::schema::standalone::<InitializationOptions>()));
     CHECKER.read(text, "/initializationOptions")
+}
+
+/// The params of `mcp.host.message`; the message itself stays as it came.
+pub fn host_message(text: Option<&str>) -> Result<McpHostMessage, Error> {
+    static CHECKER: LazyLock<Checker> =
+        LazyLock::new(|| Checker::new(protocol::schema::standalone::<McpHostMessage>()));
+    CHECKER.read(text, "")
+}
+
+/// The same of `mcp.host.layers`.
+pub fn host_layers(text: Option<&str>) -> Result<McpHostLayers, Error> {
+    static CHECKER: LazyLock<Checker> =
+        LazyLock::new(|| Checker::new(protocol::schema::standalone::<McpHostLayers>()));
+    CHECKER.read(text, "")
 }
 
 impl Checker {

@@ -147,6 +147,11 @@ impl HostSink for Host {
         self.0.outbox.news(Frame::notification(&notification), weight);
     }
 
+    /// For a server that the host implements. Whoever wants none of that brings no such server: it cannot be opted out of.
+    fn deliver(&self, notification: Notification) -> bool {
+        self.0.outbox.deliver(Frame::notification(&notification))
+    }
+
     fn show_document(&self, uri: String) -> Pin<Box<dyn Future<Output = bool> + Send>> {
         Box::pin(self.clone().ask_to_show(uri))
     }
@@ -170,7 +175,8 @@ fn weight(notification: &Notification) -> Weight {
         | Notification::Question(_)
         | Notification::QuestionClosed(_)
         | Notification::Sample(_)
-        | Notification::ResourceUpdated(_) => Weight::Needed,
+        | Notification::ResourceUpdated(_)
+        | Notification::HostSend(_) => Weight::Needed,
         Notification::Log(_) | Notification::LogMessage(_) => Weight::Spare,
         Notification::Progress(progress) => match progress.value {
             protocol::ProgressValue::Report(_) => Weight::Spare,

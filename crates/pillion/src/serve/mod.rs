@@ -26,6 +26,7 @@ mod rest;
 
 mod frame;
 mod host;
+mod in_host;
 mod outbox;
 
 mod ending;

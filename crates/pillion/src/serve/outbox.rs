@@ -111,6 +111,19 @@ impl Outbox {
         }
     }
 
+    /// Queues news that must not be lost. Never waits; `false` where there is no room.
+    pub fn deliver(&self, frame: Frame) -> bool {
+        let is_room = {
+            let state = self.state();
+            // A frame bigger than the budget goes alone.
+            !state.closed && (state.bytes == 0 || state.bytes + frame.cost() <= self.0.budget)
+        };
+        if is_room {
+            self.news(frame, Weight::Needed);
+        }
+        is_room
+    }
+
     /// The host is initialized: what was held back goes out, in order.
     pub fn release(&self) {
         let mut state = self.state();

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt;
 use manager::{Env, Manager, RequestContext};
-use protocol::{Error, ErrorKind, Method, Tier};
+use protocol::{Error, ErrorKind, HostNotification, Method, Tier};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -23,6 +23,7 @@ use super::envelope::{self, Id, Message, Refused};
 use super::frame::Frame;
 use super::framing::{Fault, Item};
 use super::host::Host;
+use super::in_host;
 use super::lifecycle::{self, Lifecycle, Phase};
 use super::limits;
 use super::outbox::Outbox;
@@ -284,8 +285,15 @@ impl Session {
                     manager.folders_changed(added, removed);
                 }
             }
-            // Others mean nothing to us, and a notification has no answer.
-            _ => {}
+            // Others than the host's own mean nothing to us, and a notification has no answer.
+            _ => {
+                let own = HostNotification::ALL.iter().find(|name| name.as_str() == method);
+                if let (Some(name), Some(manager), Phase::Initialized) =
+                    (own, self.manager(), self.lifecycle.phase())
+                {
+                    in_host::notified(manager, &self.host, *name, params);
+                }
+            }
         }
         None
     }
@@ -323,6 +331,9 @@ impl Session {
                 tail,
             } => {
                 let id = envelope::id_in_head(&head).or_else(|| envelope::id_in_tail(&tail));
+                if let Some(manager) = self.manager() {
+                    in_host::too_large(manager, &head, &tail);
+                }
                 let message = format!("the message has {length} bytes, at most {limit} are taken");
                 let error = Error::new(ErrorKind::InvalidRequest, message).limit(limit as u64);
                 (

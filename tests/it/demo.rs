@@ -59,6 +59,14 @@ fn without_a_person() {
         "A sidecar sits behind the rider",
         "Summarize this note in one line",
         "kind `exited`",
+        "needs_auth (needs authorization)",
+        "May Pillion see your calendar?",
+        "You are logged in",
+        "ready, streamable-http, revision 2026-07-28, authorized",
+        "seen with access token 1",
+        "seen with access token 2",
+        "stopped; its tokens are revoked and forgotten",
+        "kind `needs_auth`",
         "Everything came out as expected; no process and no file is left.",
     ] {
         assert!(text.contains(expected), "`{expected}` is missing in\n{text}");
@@ -77,7 +85,7 @@ fn as_json() {
         .collect();
     assert_eq!(
         (titles.len(), titles.first(), titles.last()),
-        (12, Some(&"Say hello"), Some(&"Leave"))
+        (15, Some(&"Say hello"), Some(&"Leave"))
     );
 }
 
@@ -87,8 +95,27 @@ fn traced() {
         "→ {\"id\":1,\"method\":\"initialize\"",
         "← {\"method\":\"mcp.question\"",
         "→ {\"method\":\"exit\"",
+        // What a login looks like on the wire.
+        "⇠ 401 WWW-Authenticate: Bearer resource_metadata=",
+        "⇢ POST /register {\"client_name\":\"Pillion (pillion demo)\"",
+        "⇢ POST /token grant_type=authorization_code&code=•••",
+        "⇢ POST /token grant_type=refresh_token&refresh_token=•••",
+        "⇢ POST /revoke token=•••",
+        "Authorization: Bearer •••",
     ] {
         assert!(text.contains(expected), "`{expected}` is missing in\n{text}");
+    }
+    for secret in [
+        "token\":\"",
+        "token=",
+        "code=",
+        "verifier=",
+        "Bearer •",
+        "&state=",
+    ] {
+        let mut shown = text.lines().filter(|line| line.starts_with(['⇢', '⇠']));
+        let open = shown.find(|line| line.split(secret).skip(1).any(|rest| !rest.starts_with('•')));
+        assert_eq!(open, None, "something is not masked");
     }
 }
 

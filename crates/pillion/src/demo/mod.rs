@@ -1,12 +1,19 @@
-//! `pillion demo`: a host in small plays against this very binary, with two servers that ship inside it.
+//! `pillion demo`: a host in small plays against this very binary, with three servers that ship inside it.
 //!
 //! Nothing is downloaded, nothing is installed, nothing stays: no process, no file.
 
+mod browser;
+mod calendar;
 mod home;
 mod host;
+mod issuer;
+mod login;
+mod masked;
+mod modern;
 mod notes;
 mod play;
 mod player;
+mod servers;
 mod stage;
 mod trace;
 mod weather;
@@ -16,7 +23,7 @@ use crate::cli::failure::Failure;
 
 pub use self::play::run;
 
-/// See what a host sees: servers added, tools called, a question asked, a crash survived
+/// See what a host sees: servers added, tools called, a question asked, a crash survived, a login made
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Show every message between host and Pillion
@@ -37,15 +44,20 @@ pub struct ServerArgs {
 enum Transport {
     Stdio,
     Http,
+    /// HTTP, for those who logged in.
+    Login,
 }
 
 /// Is one of the demo's servers, until stdin ends.
 pub async fn serve(args: &ServerArgs) -> Result<Exit, Failure> {
-    match args.transport {
-        Transport::Stdio => notes::serve(),
-        Transport::Http => weather::serve()
-            .await
-            .map_err(|error| Failure::new("the demo's HTTP server cannot listen").cause(error.to_string()))?,
-    }
+    let served = match args.transport {
+        Transport::Stdio => {
+            notes::serve();
+            Ok(())
+        }
+        Transport::Http => weather::serve().await,
+        Transport::Login => calendar::serve().await,
+    };
+    served.map_err(|error| Failure::new("the demo's HTTP server cannot listen").cause(error.to_string()))?;
     Ok(Exit::Done)
 }

@@ -1,7 +1,6 @@
 //! The play: what a host does with Pillion, step by step, each with the outcome it must have.
 
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use protocol::{
@@ -9,14 +8,14 @@ use protocol::{
     McpStart, McpStatus, ServerCapabilitiesMcp, ServerEntry, State, methods,
 };
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
 use super::Args;
 use super::home::Home;
 use super::host::{Host, HostError};
 use super::notes::CRASH_CODE;
 use super::player::{Player, Problem, expect, read, wrong};
+use super::servers::HttpServer;
 use super::stage::Stage;
 use super::trace::{self, Trace};
 use crate::cli::failure::Failure;
@@ -24,8 +23,6 @@ use crate::cli::{Exit, output};
 
 /// A server that ended is started again within a few seconds.
 const RECOVERY: Duration = Duration::from_secs(30);
-/// The weather server ends at once when its stdin does.
-const GRACE: Duration = Duration::from_secs(2);
 
 /// Plays, and takes everything down again however it ended.
 pub async fn run(args: &Args) -> Result<Exit, Failure> {
@@ -35,10 +32,13 @@ pub async fn run(args: &Args) -> Result<Exit, Failure> {
     };
     let home = Home::create().map_err(cannot("make a temporary folder"))?;
     let program = std::env::current_exe().map_err(cannot("find this program's file"))?;
-    let (mut weather, address) = start_weather(&program)
+    let stage = Stage::new(args.json);
+    let weather = HttpServer::start(&program, "http", Trace::off())
         .await
         .map_err(cannot("start the weather server"))?;
-    let stage = Stage::new(args.json);
+    let calendar = HttpServer::start(&program, "login", trace_to(args, &stage))
+        .await
+        .map_err(cannot("start the calendar server"))?;
     stage.open()?;
     let (host, news, mut pillion) = Host::spawn(&program, &home.data_dir(), trace_to(args, &stage))
         .map_err(cannot("start `pillion serve`"))?;
@@ -47,7 +47,8 @@ pub async fn run(args: &Args) -> Result<Exit, Failure> {
     let mut play = Play {
         player,
         program,
-        address,
+        weather: weather.address.clone(),
+        calendar: calendar.address.clone(),
         pids: Vec::new(),
     };
 
@@ -63,9 +64,8 @@ pub async fn run(args: &Args) -> Result<Exit, Failure> {
             Err(failure)
         }
     };
-    // Its stdin ends with the handle.
-    drop(weather.stdin.take());
-    let _ = tokio::time::timeout(GRACE, weather.wait()).await;
+    weather.end().await;
+    calendar.end().await;
     drop(home);
     ended
         .and_then(|()| play.player.stage.close())
@@ -83,28 +83,14 @@ fn trace_to(args: &Args, stage: &Stage) -> Trace {
     })
 }
 
-async fn start_weather(program: &Path) -> std::io::Result<(Child, String)> {
-    let mut child = Command::new(program)
-        .args(["demo-server", "http"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()?;
-    let stdout = child
-        .stdout
-        .take()
-        .ok_or_else(|| std::io::Error::other("no stdout"))?;
-    let mut address = String::new();
-    BufReader::new(stdout).read_line(&mut address).await?;
-    Ok((child, address.trim().to_owned()))
-}
-
-struct Play {
-    player: Player,
+pub struct Play {
+    pub player: Player,
     /// This very program, whose `demo-server` the servers are.
     program: PathBuf,
-    /// Of the weather server.
-    address: String,
+    /// The address of the weather server.
+    weather: String,
+    /// That of the calendar, which wants a login.
+    pub calendar: String,
     /// Every process of the notes server.
     pids: Vec<u32>,
 }
@@ -123,6 +109,9 @@ impl Play {
         self.resource().await?;
         self.prompt().await?;
         self.crash().await?;
+        self.log_in().await?;
+        self.outlive_a_token().await?;
+        self.log_out().await?;
         self.status().await
     }
 
@@ -161,26 +150,30 @@ impl Play {
             ..Default::default()
         };
         let weather = ServerEntry {
-            url: Some(self.address.as_str().into()),
+            url: Some(self.weather.as_str().into()),
             ..Default::default()
         };
         for (name, entry) in [("notes", notes), ("weather", weather)] {
-            let params = McpAdd {
-                directory: self.player.directory.clone(),
-                name: name.into(),
-                entry,
-                start: Some(false),
-                ..Default::default()
-            };
-            let written = self.player.ask(methods::Add, params).await?;
-            expect(written.written, "mcp.add")?;
+            self.write(name, entry).await?;
         }
         self.player.stage.item(
             "notes",
             "a program of this machine, spoken to over its stdin and stdout",
         )?;
-        let text = format!("an address, {}", self.address);
+        let text = format!("an address, {}", self.weather);
         self.player.stage.item("weather", &text)
+    }
+
+    pub async fn write(&mut self, name: &str, entry: ServerEntry) -> Result<(), Failure> {
+        let params = McpAdd {
+            directory: self.player.directory.clone(),
+            name: name.into(),
+            entry,
+            start: Some(false),
+            ..Default::default()
+        };
+        let written = self.player.ask(methods::Add, params).await?;
+        expect(written.written, "mcp.add")
     }
 
     async fn start(&mut self) -> Result<(), Failure> {
@@ -188,12 +181,7 @@ impl Play {
             .stage
             .step("Start them", &["mcp.start", "mcp.changed"])?;
         for (name, revision) in [("notes", "2025-11-25"), ("weather", "2026-07-28")] {
-            let params = McpStart {
-                directory: self.player.directory.clone(),
-                server: name.into(),
-                ..Default::default()
-            };
-            let status = self.player.ask(methods::Start, params).await?.server;
+            let status = self.begin(name).await?;
             let spoken = status
                 .connection
                 .as_ref()
@@ -206,6 +194,15 @@ impl Play {
             self.player.stage.item(name, &described(&status))?;
         }
         Ok(())
+    }
+
+    pub async fn begin(&mut self, server: &str) -> Result<McpServerStatus, Failure> {
+        let params = McpStart {
+            directory: self.player.directory.clone(),
+            server: server.into(),
+            ..Default::default()
+        };
+        Ok(self.player.ask(methods::Start, params).await?.server)
     }
 
     async fn catalog(&mut self) -> Result<(), Failure> {
@@ -329,12 +326,7 @@ impl Play {
         self.player
             .stage
             .step("Survive a crash", &["mcp.tool.call", "mcp.changed"])?;
-        let error = match self.player.try_call("notes", "crash", json!({})).await {
-            Err(Problem::Host(HostError::Refused(error))) => error,
-            Err(Problem::Host(error)) => return Err(error.into()),
-            Err(Problem::Failure(failure)) => return Err(failure),
-            Ok(_) => return Err(wrong("the crash")),
-        };
+        let error = self.refused("notes", "crash").await?;
         let as_told = error.kind == ErrorKind::Exited && error.data.exit_code == Some(CRASH_CODE);
         expect(as_told, "the crash").map_err(|failure| failure.cause(error.message.clone()))?;
         self.player
@@ -348,19 +340,28 @@ impl Play {
         self.player.stage.item("list_notes", &text.replace('\n', ", "))
     }
 
-    /// Hears the news until a new process of the server is ready.
-    async fn until_ready(&mut self, server: &str) -> Result<McpServerStatus, Failure> {
+    /// Calls a tool that must fail, and gives Pillion's words for it.
+    pub async fn refused(&mut self, server: &str, tool: &str) -> Result<protocol::Error, Failure> {
+        match self.player.try_call(server, tool, json!({})).await {
+            Err(Problem::Host(HostError::Refused(error))) => Ok(error),
+            Err(problem) => Err(problem.into()),
+            Ok(_) => Err(wrong(tool)),
+        }
+    }
+
+    /// Hears the news until the server is ready in a process that is not known yet.
+    pub async fn until_ready(&mut self, server: &str) -> Result<McpServerStatus, Failure> {
         let deadline = tokio::time::Instant::now() + RECOVERY;
         loop {
             if let Some(status) = self.player.latest.get(server)
                 && status.state == State::Ready
-                && status.pid.is_some_and(|pid| !self.pids.contains(&pid))
+                && status.pid.is_none_or(|pid| !self.pids.contains(&pid))
             {
                 return Ok(status.clone());
             }
             let news = tokio::time::timeout_at(deadline, self.player.news.recv()).await;
             let Ok(Some(news)) = news else {
-                return Err(wrong("the recovery"));
+                return Err(wrong("waiting for a server to be ready"));
             };
             self.player.hear(news).await?;
         }
@@ -374,10 +375,14 @@ impl Play {
         };
         let status = self.player.ask(methods::Status, params).await?;
         for server in &status.servers {
-            expect(server.state == State::Ready, "mcp.status")?;
+            let state = match &*server.name {
+                "calendar" => State::NeedsAuth,
+                _ => State::Ready,
+            };
+            expect(server.state == state, "mcp.status")?;
             self.player.stage.item(&server.name, &described(server))?;
         }
-        expect(status.servers.len() == 2, "mcp.status")
+        expect(status.servers.len() == 3, "mcp.status")
     }
 
     async fn leave(&mut self, pillion: &mut Child) -> Result<(), Failure> {
@@ -393,7 +398,7 @@ impl Play {
 }
 
 /// `ready, stdio, 2025-11-25, 4 tools`.
-fn described(server: &McpServerStatus) -> String {
+pub fn described(server: &McpServerStatus) -> String {
     let mut parts = vec![server.state.as_str().to_owned()];
     if let Some(connection) = &server.connection {
         parts.push(connection.transport.as_str().to_owned());

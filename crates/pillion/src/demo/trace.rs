@@ -1,4 +1,5 @@
 //! `--trace`: each frame between host and Pillion on one line, with an arrow; long ones are shortened.
+//! What a server reports of its own wire stands between them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -32,13 +33,17 @@ impl Trace {
     }
 
     pub fn frame(&self, direction: Direction, text: &str) {
+        let arrow = match direction {
+            Direction::Out => '→',
+            Direction::In => '←',
+        };
+        self.line(&format!("{arrow} {text}"));
+    }
+
+    pub fn line(&self, text: &str) {
         if let Some(show) = &self.0 {
-            let arrow = match direction {
-                Direction::Out => '→',
-                Direction::In => '←',
-            };
             let mut show = show.lock().unwrap_or_else(PoisonError::into_inner);
-            show(&format!("{arrow} {}", shorten(text)));
+            show(&shorten(text));
         }
     }
 }
@@ -48,9 +53,7 @@ pub fn paint(paint: Paint, line: &str) -> String {
 }
 
 fn shorten(text: &str) -> String {
-    let text = text
-        .strip_prefix(r#"{"jsonrpc":"2.0","#)
-        .map_or_else(|| text.to_owned(), |rest| format!("{{{rest}"));
+    let text = text.replacen(r#"{"jsonrpc":"2.0","#, "{", 1);
     let count = text.chars().count();
     if count <= MAX_CHARS {
         return text;
@@ -67,8 +70,8 @@ mod tests {
     #[test]
     fn short_frames_stand_whole_and_long_ones_are_cut() {
         assert_eq!(
-            shorten(r#"{"jsonrpc":"2.0","id":1,"result":null}"#),
-            r#"{"id":1,"result":null}"#
+            shorten(r#"← {"jsonrpc":"2.0","id":1,"result":null}"#),
+            r#"← {"id":1,"result":null}"#
         );
         let long = shorten(&format!("{{\"text\":\"{}\"}}", "ä".repeat(300)));
         assert!(long.ends_with("ä\"} (611 bytes)"), "{long}");

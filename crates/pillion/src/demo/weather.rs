@@ -1,68 +1,25 @@
 //! The demo's HTTP server: a made-up forecast, in the revision of 2026-07-28.
 //!
-//! Streamable HTTP on 127.0.0.1: every request stands for itself, says its revision in `_meta` and header, and a
-//! question is the result `input_required`, answered by asking again with the state that was handed out.
-//! As strict as a real server: wrong headers get `-32020`, a state that was tampered with gets `-32602`.
+//! A question is the result `input_required`, answered by asking again with the state that was handed out.
+//! As strict as a real server: a state that was tampered with gets `-32602`.
 
 use std::borrow::Cow;
-use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
-use std::net::Ipv4Addr;
-use std::rc::Rc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, ORIGIN};
-use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper::StatusCode;
+use hyper::header::HeaderMap;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
-const REVISION: &str = "2026-07-28";
-const HEADER_MISMATCH: i64 = -32020;
-const UNSUPPORTED_VERSION: i64 = -32022;
-const MAX_BODY: usize = 1024 * 1024;
+use super::modern::{self, Refusal, header, mismatch, refuse, unknown_tool};
 
 /// Serves on a free port until stdin ends; its address is the one line on stdout.
 pub async fn serve() -> std::io::Result<()> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-    println!("http://{}/mcp", listener.local_addr()?);
-    let weather = Rc::new(Weather {
+    modern::serve(|_| Weather {
         key: RandomState::new(),
-    });
-    let accept = async {
-        loop {
-            let Ok((stream, _)) = listener.accept().await else {
-                continue;
-            };
-            let weather = Rc::clone(&weather);
-            tokio::task::spawn_local(async move {
-                let service = service_fn(move |request| {
-                    let weather = Rc::clone(&weather);
-                    async move { Ok::<_, Infallible>(weather.handle(request).await) }
-                });
-                let _ = hyper::server::conn::http1::Builder::new()
-                    .serve_connection(TokioIo::new(stream), service)
-                    .await;
-            });
-        }
-    };
-    let connections = tokio::task::LocalSet::new();
-    tokio::select! {
-        () = connections.run_until(accept) => {}
-        () = stdin_ended() => {}
-    }
-    Ok(())
-}
-
-/// The pipe that whoever started us holds: its end is the order to stop.
-async fn stdin_ended() {
-    let wait = || std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-    let _ = tokio::task::spawn_blocking(wait).await;
+    })
+    .await
 }
 
 struct Weather {
@@ -70,93 +27,41 @@ struct Weather {
     key: RandomState,
 }
 
-struct Refusal {
-    status: StatusCode,
-    code: i64,
-    message: String,
-    data: Option<Value>,
-}
+impl modern::Server for Weather {
+    fn name(&self) -> &'static str {
+        "pillion-demo-weather"
+    }
 
-fn refuse(status: StatusCode, code: i64, message: impl Into<String>) -> Refusal {
-    Refusal {
-        status,
-        code,
-        message: message.into(),
-        data: None,
+    fn title(&self) -> &'static str {
+        "Weather"
+    }
+
+    fn instructions(&self) -> &'static str {
+        "The forecast is made up."
+    }
+
+    fn tools(&self) -> Value {
+        tools()
+    }
+
+    fn call(&self, headers: &HeaderMap, params: &Value) -> Result<Value, Refusal> {
+        let city = params["arguments"]["city"].as_str();
+        if header(headers, "mcp-param-city").map(decoded).as_deref() != city {
+            return Err(mismatch("Mcp-Param-City is not the argument `city`"));
+        }
+        let city = city.unwrap_or_default();
+        match params["name"].as_str().unwrap_or_default() {
+            _ if city.is_empty() => Ok(json!({
+                "content": [{ "type": "text", "text": "`city` is missing" }], "isError": true,
+            })),
+            "forecast" => Ok(forecast(city)),
+            "plan_trip" => self.plan_trip(city, params),
+            other => Err(unknown_tool(other)),
+        }
     }
 }
 
 impl Weather {
-    async fn handle(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
-        if request.uri().path() != "/mcp" {
-            return plain(StatusCode::NOT_FOUND, "not found");
-        }
-        if request.method() != Method::POST {
-            return plain(StatusCode::METHOD_NOT_ALLOWED, "POST only");
-        }
-        // A page in a browser must not reach a server on this machine (DNS rebinding).
-        if request.headers().contains_key(ORIGIN) || !is_local(request.headers()) {
-            return plain(StatusCode::FORBIDDEN, "local programs only");
-        }
-        let (head, body) = request.into_parts();
-        let Ok(body) = Limited::new(body, MAX_BODY).collect().await else {
-            return plain(StatusCode::PAYLOAD_TOO_LARGE, "too large");
-        };
-        let Ok(message) = serde_json::from_slice::<Value>(&body.to_bytes()) else {
-            return error(
-                Value::Null,
-                refuse(StatusCode::BAD_REQUEST, -32700, "Parse error"),
-            );
-        };
-        let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) else {
-            return plain(StatusCode::ACCEPTED, "");
-        };
-        let params = &message["params"];
-        match check(&head.headers, method, params).and_then(|()| self.answer(method, params)) {
-            Ok(result) => {
-                let body = json!({ "jsonrpc": "2.0", "id": id, "result": result });
-                respond(StatusCode::OK, "application/json", body.to_string())
-            }
-            Err(refusal) => error(id.clone(), refusal),
-        }
-    }
-
-    fn answer(&self, method: &str, params: &Value) -> Result<Value, Refusal> {
-        match method {
-            "server/discover" => Ok(complete(json!({
-                "supportedVersions": [REVISION],
-                "capabilities": { "tools": {} },
-                "instructions": "The forecast is made up.",
-                "ttlMs": 60000, "cacheScope": "public",
-            }))),
-            "tools/list" => Ok(complete(
-                json!({ "tools": tools(), "ttlMs": 60000, "cacheScope": "public" }),
-            )),
-            "tools/call" => self.call(params),
-            _ => Err(refuse(
-                StatusCode::NOT_FOUND,
-                -32601,
-                format!("Method not found: {method}"),
-            )),
-        }
-    }
-
-    fn call(&self, params: &Value) -> Result<Value, Refusal> {
-        let city = params["arguments"]["city"].as_str().unwrap_or_default();
-        match params["name"].as_str().unwrap_or_default() {
-            _ if city.is_empty() => Ok(complete(json!({
-                "content": [{ "type": "text", "text": "`city` is missing" }], "isError": true,
-            }))),
-            "forecast" => Ok(complete(forecast(city))),
-            "plan_trip" => self.plan_trip(city, params),
-            other => Err(refuse(
-                StatusCode::BAD_REQUEST,
-                -32602,
-                format!("Unknown tool: {other}"),
-            )),
-        }
-    }
-
     /// Two rounds: the first hands out a question and a sealed state, the second brings both back.
     fn plan_trip(&self, city: &str, params: &Value) -> Result<Value, Refusal> {
         let Some(state) = params["requestState"].as_str() else {
@@ -168,7 +73,6 @@ impl Weather {
                     "requestedSchema": trip_form(),
                 } } },
                 "requestState": self.seal(city),
-                "_meta": server_info(),
             }));
         };
         if state != self.seal(city) {
@@ -183,58 +87,12 @@ impl Weather {
             (Some("accept"), Some(day)) => format!("{city} on {day}: sunny, 21 °C. Take a hat"),
             _ => format!("No trip to {city} then"),
         };
-        Ok(complete(json!({ "content": [{ "type": "text", "text": plan }] })))
+        Ok(json!({ "content": [{ "type": "text", "text": plan }] }))
     }
 
     fn seal(&self, city: &str) -> String {
         format!("trip-{:016x}", self.key.hash_one(city))
     }
-}
-
-/// The revision in header and `_meta`, and the headers that repeat what the body says.
-fn check(headers: &HeaderMap, method: &str, params: &Value) -> Result<(), Refusal> {
-    let bad = |message: String| Err(refuse(StatusCode::BAD_REQUEST, HEADER_MISMATCH, message));
-    let accept = header(headers, ACCEPT.as_str()).unwrap_or_default();
-    if !accept.contains("application/json") || !accept.contains("text/event-stream") {
-        return Err(refuse(
-            StatusCode::NOT_ACCEPTABLE,
-            -32600,
-            "Accept must name both media types",
-        ));
-    }
-    let revision = params["_meta"]["io.modelcontextprotocol/protocolVersion"]
-        .as_str()
-        .unwrap_or_default();
-    if header(headers, "mcp-protocol-version").unwrap_or_default() != revision {
-        return bad("MCP-Protocol-Version differs from _meta".to_owned());
-    }
-    if revision != REVISION {
-        return Err(Refusal {
-            data: Some(json!({ "supported": [REVISION], "requested": revision })),
-            ..refuse(
-                StatusCode::BAD_REQUEST,
-                UNSUPPORTED_VERSION,
-                "Unsupported protocol version",
-            )
-        });
-    }
-    if header(headers, "mcp-method") != Some(method) {
-        return bad(format!("Mcp-Method is not `{method}`"));
-    }
-    if method == "tools/call" {
-        if header(headers, "mcp-name") != params["name"].as_str() {
-            return bad("Mcp-Name is not the tool's name".to_owned());
-        }
-        let city = header(headers, "mcp-param-city").map(decoded);
-        if city.as_deref() != params["arguments"]["city"].as_str() {
-            return bad("Mcp-Param-City is not the argument `city`".to_owned());
-        }
-    }
-    Ok(())
-}
-
-fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name)?.to_str().ok()
 }
 
 /// What does not fit a header comes as `=?base64?…?=` (2026-07-28, Streamable HTTP).
@@ -247,10 +105,6 @@ fn decoded(value: &str) -> Cow<'_, str> {
         Some(Ok(text)) => text.into(),
         _ => value.into(),
     }
-}
-
-fn is_local(headers: &HeaderMap) -> bool {
-    header(headers, HOST.as_str()).is_some_and(|host| host.starts_with("127.0.0.1:"))
 }
 
 fn tools() -> Value {
@@ -288,38 +142,4 @@ fn forecast(city: &str) -> Value {
         "content": [{ "type": "text", "text": format!("Tomorrow in {city}: sunny, 21.5 °C") }],
         "structuredContent": { "city": city, "celsius": 21.5, "sky": "sunny" },
     })
-}
-
-fn complete(mut result: Value) -> Value {
-    result["resultType"] = json!("complete");
-    result["_meta"] = server_info();
-    result
-}
-
-fn server_info() -> Value {
-    json!({ "io.modelcontextprotocol/serverInfo": {
-        "name": "pillion-demo-weather", "title": "Weather", "version": env!("CARGO_PKG_VERSION"),
-    } })
-}
-
-fn error(id: Value, refusal: Refusal) -> Response<Full<Bytes>> {
-    let mut body =
-        json!({ "jsonrpc": "2.0", "id": id, "error": { "code": refusal.code, "message": refusal.message } });
-    if let Some(data) = refusal.data {
-        body["error"]["data"] = data;
-    }
-    respond(refusal.status, "application/json", body.to_string())
-}
-
-fn plain(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
-    respond(status, "text/plain", text.to_owned())
-}
-
-fn respond(status: StatusCode, media_type: &str, body: String) -> Response<Full<Bytes>> {
-    let response = Response::builder()
-        .status(status)
-        .header(CONTENT_TYPE, media_type);
-    response
-        .body(Full::new(Bytes::from(body)))
-        .expect("status and media type are constants of ours")
 }

@@ -12,6 +12,7 @@ mod budget;
 mod calls;
 mod cases;
 mod catalog;
+mod census;
 mod cli;
 mod config;
 mod consent_cli;
@@ -78,6 +79,7 @@ fn main() {
     trials.extend(testing::stories());
     trials.extend(gallery::stories());
     trials.extend(hostile::stories());
+    trials.extend(census::stories());
     trials.extend(in_host::stories());
     trials.extend(approval::stories());
     trials.extend(budget::stories());

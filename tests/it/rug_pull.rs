@@ -10,6 +10,7 @@ pub fn stories() -> Vec<Trial> {
     stories!("rug_pull":
         every_way_is_closed, in_the_terminal, the_others_go_on, approval_opens_it, rejection_keeps_it_shut, a_decision_needs_what_was_shown,
         kinds_of_changes, it_outlives_a_restart, a_list_that_fails_opens_nothing, instructions_are_held_too, hints_are_given, order_is_no_change,
+        removal_forgets_it,
     )
 }
 
@@ -57,6 +58,29 @@ fn offered(host: &Host) -> Vec<String> {
     tools
         .map(|tool| tool["tool"].as_str().expect("a name").to_owned())
         .collect()
+}
+
+/// What was accepted goes with the entry, unless another entry launches the same thing.
+fn removal_forgets_it() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    env.write_config(&json!({ "a": server.entry(), "b": server.entry() }));
+    let host = Host::start(&env);
+    host.must("mcp.tools.list", json!({}));
+    let pins = || {
+        let files = std::fs::read_dir(env.data().join("pins"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        files
+            .filter(|file| file.path().extension().is_some_and(|end| end == "json"))
+            .count()
+    };
+    assert_eq!(pins(), 1);
+    host.must("mcp.remove", json!({ "server": "a" }));
+    assert_eq!(pins(), 1);
+    host.must("mcp.remove", json!({ "server": "b" }));
+    assert_eq!(pins(), 0);
 }
 
 fn every_way_is_closed() {

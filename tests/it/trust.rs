@@ -12,6 +12,7 @@ pub fn stories() -> Vec<Trial> {
         what_did_not_change_goes_on, revoking_stops_at_once, local_writes_keep_trust, credentials_stay_out,
         packages_of_a_project_need_trust, one_instance_per_directory, personal_switches_leave_the_project_alone,
         layers_hide_each_other, another_process_trusts,
+        an_edit_is_no_trust,
     )
 }
 
@@ -28,6 +29,30 @@ pub fn trust(host: &Host) -> Value {
         "mcp.trust",
         json!({ "action": "grant", "revision": review["revision"] }),
     )
+}
+
+/// Who changes a label of an entry has not agreed to the command beside it.
+fn an_edit_is_no_trust() {
+    let env = TestEnv::new();
+    let server = env.plain_server("p", json!({}));
+    write_project(&env, &json!({ "srv": server.entry() }));
+    let host = Host::start(&env);
+    let edit = json!({ "server": "srv", "set": { "label": "Mine" } });
+    let written = host.must("mcp.edit", edit);
+    assert_eq!(
+        (&written["written"], &written["server"]["state"]),
+        (&json!(true), &json!("needs_trust")),
+        "{written}"
+    );
+    host.must("mcp.edit", json!({ "server": "srv", "rename": "other" }));
+    host.must("mcp.enable", json!({ "server": "other", "enabled": true }));
+    assert_eq!(host.status("other")["state"], "needs_trust");
+    assert!(server.log.starts().is_empty());
+    // Once it is trusted, what the person changes stays trusted.
+    trust(&host);
+    let edit = json!({ "server": "other", "set": { "env": { "A": "1" } } });
+    assert_eq!(host.must("mcp.edit", edit)["server"]["state"], "stopped");
+    host.call("other", "echo", json!({})).expect("trusted");
 }
 
 fn untrusted_projects_do_nothing() {

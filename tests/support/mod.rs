@@ -8,6 +8,7 @@ pub mod browser;
 pub mod clock;
 pub mod contract;
 pub mod env;
+pub mod filling;
 pub mod frames;
 pub mod host;
 pub mod inbox;

@@ -164,7 +164,12 @@ impl Manager {
                 Ok(entry)
             })
             .await?;
-        self.keep_trust(&place, &root, &entry).await?;
+        // Who changes a label has not agreed to the command beside it.
+        if server.needs_trust() {
+            self.forget(&place).await?;
+        } else {
+            self.keep_trust(&place, &root, &entry).await?;
+        }
         let differs = crate::server::launch::digest(&entry) != server.digest;
         if differs || place.name != *server.name || entry.enabled == Some(false) {
             server.stop().await;
@@ -203,6 +208,7 @@ impl Manager {
         self.forget(&home.place).await?;
         server.stop().await;
         self.layers.reload(&self.core);
+        self.forget_definitions(&server).await;
         Ok(McpRemoveResult {
             server: self
                 .layers
@@ -367,6 +373,20 @@ impl Manager {
         self.forget(place).await?;
         self.trust_entry(root, &format!("project:{}", place.name), entry)
             .await
+    }
+
+    /// What was accepted of the tools of a removed server, unless another entry launches the same thing.
+    async fn forget_definitions(&self, removed: &Server) {
+        let digest = removed.digest.clone();
+        if self.layers.all().iter().any(|server| server.digest == digest) {
+            return;
+        }
+        let core = Arc::clone(&self.core);
+        let _turn = self.core.disk.lock().await;
+        let forgotten = tokio::task::spawn_blocking(move || core.pins.forget(&digest)).await;
+        if let Ok(Err(error)) = forgotten {
+            tracing::warn!(%error, server = &*removed.name, "the accepted definitions of its tools could not be removed");
+        }
     }
 
     /// Brings the servers in line after a change, and answers with the one it was about.

@@ -340,6 +340,17 @@ impl Pins {
         (book, outcome)
     }
 
+    /// Forgets a server that is configured nowhere any more. Blocks on the disk.
+    pub fn forget(&self, server: &str) -> io::Result<()> {
+        self.known().remove(server);
+        let path = self.path(server);
+        if !path.exists() {
+            return Ok(());
+        }
+        let _lock = files::Lock::take(&path, limits::LOCK_WAIT)?;
+        std::fs::remove_file(&path)
+    }
+
     /// Compares a fresh list with what was accepted; a server that was never seen is accepted as it is.
     pub fn compare(
         &self,

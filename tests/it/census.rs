@@ -1,0 +1,171 @@
+//! Opening a repository that nobody trusts starts no process and opens no connection, whatever is called on it.
+//!
+//! Every method of the table is called with parameters made from its schema, and processes and sockets are counted
+//! after each: a method that is added is tried by itself.
+
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use libtest_mimic::Trial;
+use protocol::Method;
+use serde_json::{Value, json};
+
+use crate::stories;
+use crate::support::{Host, HostOptions, StdioServer, TestEnv, filling};
+use crate::trust::write_project;
+
+pub fn stories() -> Vec<Trial> {
+    stories!("census": every_method_on_a_hostile_repository)
+}
+
+/// Ways of filling the parameters of a method in: enough for each word of each enumeration and each branch of a union.
+const SEEDS: usize = 6;
+
+/// Looks something up outside because a person asked it to; it takes no server, and nothing of a repository.
+const OUTSIDE: [&str; 1] = ["mcp.search"];
+
+/// A port that counts who comes.
+fn trap() -> (u16, Arc<AtomicU32>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let visits = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&visits);
+    std::thread::spawn(move || {
+        for _ in listener.incoming() {
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    (port, visits)
+}
+
+/// The sockets that a process has open, by inode.
+fn sockets(pid: i32) -> BTreeSet<String> {
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    open.filter_map(|descriptor| std::fs::read_link(descriptor.path()).ok())
+        .map(|target| target.to_string_lossy().into_owned())
+        .filter(|target| target.starts_with("socket:"))
+        .collect()
+}
+
+/// A repository with everything in it that could make something start.
+fn plant(env: &TestEnv, server: &StdioServer, port: u16) {
+    let _ = std::fs::remove_dir_all(env.project().join(".pillion"));
+    for file in ["mcp.json", "trust.json", "grants.json", "mcp-pending-budget.json"] {
+        let _ = std::fs::remove_file(env.data().join(file));
+    }
+    let mut local = server.entry();
+    local["autostart"] = json!(true);
+    local["required"] = json!(true);
+    local["envFile"] = json!("variables");
+    let remote = json!({ "url": format!("http://127.0.0.1:{port}/mcp"), "autostart": true });
+    let older = json!({ "url": format!("http://127.0.0.1:{port}/sse"), "transport": "sse", "oauth": { "clientId": "x" } });
+    write_project(env, &json!({ "local": local, "remote": remote, "older": older }));
+    // What belongs to a person's own file counts for nothing here.
+    let file = env.project().join(".pillion/mcp.json");
+    let mut whole: Value =
+        serde_json::from_str(&std::fs::read_to_string(&file).expect("a file")).expect("JSON");
+    whole["switches"] = json!([{ "layer": "project", "name": "local", "enabled": true }]);
+    whole["approved"] = json!({ "local": "x" });
+    whole["trusted"] = json!(true);
+    std::fs::write(&file, whole.to_string()).expect("a file");
+    let package = env.project().join(".pillion/packages/p");
+    std::fs::create_dir_all(&package).expect("a folder");
+    let packed = json!({ "servers": { "packed": local } });
+    std::fs::write(package.join("mcp.json"), packed.to_string()).expect("a file");
+    std::fs::write(env.project().join("variables"), "A=1\n").expect("a file");
+}
+
+fn every_method_on_a_hostile_repository() {
+    let mut env = TestEnv::new();
+    let server = env.plain_server("evil", json!({}));
+    let (port, visits) = trap();
+    // Whoever went anywhere else would come by here.
+    for variable in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
+        env.set(variable, &format!("http://127.0.0.1:{port}"));
+    }
+    plant(&env, &server, port);
+    let names = ["local", "remote", "older", "packed"];
+    let initialization = json!({
+        "start": "eager", "toolApproval": "ask",
+        "capabilities": { "questions": true, "urlQuestions": true, "openUrl": true, "sampling": true, "roots": true },
+    });
+    let host = Host::start_with(
+        &env,
+        HostOptions {
+            initialization,
+            ..Default::default()
+        },
+    );
+    host.must("mcp.status", json!({}));
+    let (processes, open) = (env.processes(), sockets(host.pid));
+    let mut token = 0;
+    let mut tried = 0;
+    for method in Method::ALL {
+        if OUTSIDE.contains(&method.name()) {
+            continue;
+        }
+        let schema = protocol::schema::params_schema(*method);
+        for seed in 0..SEEDS {
+            for full in [false, true] {
+                let name = names[seed % names.len()];
+                token += 1;
+                let unique = format!("{token}");
+                let meaning = |member: &str| meaning(member, name, seed, host.directory(), &unique);
+                let params = filling::fill(&schema, full, seed, &meaning);
+                let pending = host.send(method.name(), params.clone());
+                let answer = pending
+                    .wait_within(Duration::from_secs(30))
+                    .unwrap_or_else(|| panic!("{method} is not answered: {params}"));
+                tried += usize::from(answer.is_ok());
+            }
+        }
+        let status = host.must("mcp.status", json!({}));
+        for record in status["servers"].as_array().into_iter().flatten() {
+            // An entry that a person put in the place of one of them is theirs.
+            let command = record["command"].as_str().unwrap_or_default();
+            let is_hostile = command.contains("evil") || command.contains(&port.to_string());
+            assert!(
+                !is_hostile || record["state"] == "needs_trust",
+                "{method}: {record}"
+            );
+        }
+        assert_eq!(server.log.starts().len(), 0, "{method}");
+        assert_eq!(visits.load(Ordering::Relaxed), 0, "{method}");
+        assert_eq!(env.processes(), processes, "{method}");
+        let more: Vec<String> = sockets(host.pid).difference(&open).cloned().collect();
+        assert!(more.is_empty(), "{method} opened {more:?}");
+        plant(&env, &server, port);
+        host.must("mcp.reload", json!({}));
+    }
+    // The parameters are such that most of it is carried out rather than refused as unreadable.
+    assert!(tried > 100, "{tried} requests were carried out");
+    assert!(env.opened().is_empty());
+}
+
+/// Values that lead to the hostile servers.
+fn meaning(member: &str, name: &str, seed: usize, directory: &str, unique: &str) -> Option<Value> {
+    Some(match member {
+        "directory" => json!(directory),
+        "server" => json!(name),
+        "servers" | "names" => json!([name]),
+        "name" => json!([name.to_owned(), "echo".to_owned(), format!("mcp__{name}__echo")][seed % 3]),
+        "uri" | "uriTemplate" => json!("x://y"),
+        "text" => json!(format!("@{name}:x /{name}:y {{\"mcpServers\":{{}}}}")),
+        "prefix" | "query" => json!(name),
+        "workDoneToken" | "call" => json!(unique),
+        "timeoutMs" => json!(1000),
+        "waitMs" => json!(0),
+        // A person may add and try what they like: here it is nothing that exists.
+        "entry" => json!({ "command": "/nonexistent/program" }),
+        "set" => json!({ "label": "Other", "autostart": true }),
+        "unset" => json!(["/envFile"]),
+        "redirect" => json!("http://127.0.0.1/callback?code=c&state=s"),
+        _ => return None,
+    })
+}

@@ -34,10 +34,14 @@ pub struct ToolItem {
     pub server: ServerName,
     /// Its name there.
     pub name: String,
-    /// Its title.
+    /// Its other name, where the entry gives it one (`tools.overrides`); it can be called by both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<1, 64>>")]
+    pub renamed: Option<String>,
+    /// Its title, the entry's where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it says it does.
+    /// What it says it does, or what the entry says instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The server's own definition, verbatim.

@@ -188,6 +188,28 @@ pub struct ToolLists {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<List<Text<1, 256>, 1000>>")]
     pub auto: Option<Vec<String>>,
+    /// How tools are shown, by the server's own name of the tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Dict<ToolOverride, 1000>>")]
+    pub overrides: Option<BTreeMap<String, ToolOverride>>,
+}
+
+/// How one tool is shown to hosts, people and models; its server is called by its own name, and lists and grants refer to that.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ToolOverride {
+    /// Its other name: letters, digits, `_`, `-` and `.`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<1, 64>>")]
+    pub name: Option<String>,
+    /// Its title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<1, 200>>")]
+    pub title: Option<String>,
+    /// What it does, in other words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<1, 8192>>")]
+    pub description: Option<String>,
 }
 
 /// `false`, or how to log in.

@@ -33,6 +33,8 @@ fn rows(root: &Value, object: &Value, prefix: &str, page: &mut String) {
         ));
         if let Some(inner) = inner(root, member) {
             rows(root, inner, &format!("{prefix}{name}."), page);
+        } else if let Some(inner) = inner(root, &resolve(root, member)["additionalProperties"]) {
+            rows(root, inner, &format!("{prefix}{name}.NAME."), page);
         }
     }
 }

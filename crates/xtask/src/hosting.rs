@@ -1,6 +1,7 @@
-//! Runs the hosts of `docs/hosting.md` against the binary, and sees that the page shows them as they are.
+//! Runs the programs of `docs/hosting.md` against the binary, and sees that the page shows them as they are.
 
-use std::path::Path;
+mod client;
+
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -32,17 +33,19 @@ pub fn run(_: &Arguments) -> Result<()> {
             .arg(&copy)
             .current_dir(&tools),
     )?;
-    let examples = [
-        ("host.py", Command::new("python3"), folder.join("host.py")),
-        (
-            "host.ts",
-            Command::new(tools.join("node_modules/node/bin/node")),
-            copy,
-        ),
-    ];
+    let data = install::target().join("hosting/data");
+    let mut with_python = Command::new("python3");
+    with_python.arg(folder.join("host.py"));
+    let mut with_node = Command::new(tools.join("node_modules/node/bin/node"));
+    with_node.arg(copy);
+    for program in [&mut with_python, &mut with_node] {
+        program.arg(&pillion).env("PILLION_HOME", &data);
+    }
+    let mut examples = vec![("host.py", with_python), ("host.ts", with_node)];
+    examples.extend(client::programs(&pillion, &folder, &tools)?);
     let mut passed = 0;
-    for (name, command, script) in examples {
-        let text = std::fs::read_to_string(&script)?;
+    for (name, command) in examples {
+        let text = std::fs::read_to_string(folder.join(name))?;
         ensure!(
             text.lines().count() < LINES,
             "`{name}` has grown to {LINES} lines"
@@ -51,7 +54,7 @@ pub fn run(_: &Arguments) -> Result<()> {
             page.contains(text.trim_end()),
             "docs/hosting.md does not show `{name}` as it is"
         );
-        drive(name, command, &script, &pillion)?;
+        drive(name, command)?;
         println!("ok {name}");
         passed += 1;
     }
@@ -59,13 +62,9 @@ pub fn run(_: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn drive(name: &str, mut command: Command, script: &Path, pillion: &Path) -> Result<()> {
-    let data = install::target().join("hosting/data");
+fn drive(name: &str, mut command: Command) -> Result<()> {
     let marker = Marker::new();
     let output = command
-        .arg(script)
-        .arg(pillion)
-        .env("PILLION_HOME", &data)
         .env(Marker::VARIABLE, marker.value())
         .output()
         .with_context(|| format!("`{name}` could not be run"))?;

@@ -1,6 +1,6 @@
 //! From what a server lists to what a host sees. One malformed item never costs the rest.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use mcp::ToolHeaders;
@@ -147,8 +147,71 @@ impl Reader<'_> {
                 }
             }
         }
+        if category == Category::Tools {
+            self.apply_overrides(&mut list);
+        }
         list.issues.truncate(crate::limits::ISSUES);
         list
+    }
+
+    /// Shows tools as the entry wants them. A name that another tool has is given to none.
+    fn apply_overrides(&self, list: &mut List) {
+        let overrides = self
+            .entry
+            .tools
+            .as_ref()
+            .and_then(|tools| tools.overrides.as_ref());
+        let Some(overrides) = overrides.filter(|_| !list.items.is_empty()) else {
+            return;
+        };
+        let mut unknown: BTreeSet<&str> = overrides.keys().map(String::as_str).collect();
+        let mut own = HashSet::new();
+        for item in &list.items {
+            let CatalogItem::Tool(tool) = &item.shown else {
+                continue;
+            };
+            unknown.remove(tool.name.as_str());
+            own.insert(tool.name.clone());
+        }
+        let mut notes: Vec<(String, String)> = Vec::new();
+        for item in &mut list.items {
+            let CatalogItem::Tool(tool) = &mut item.shown else {
+                continue;
+            };
+            let Some(shown) = overrides.get(&tool.name) else {
+                continue;
+            };
+            match &shown.name {
+                Some(name) if *name == tool.name => {}
+                Some(name) if own.contains(name) => notes.push((
+                    tool.name.clone(),
+                    format!("`{}` keeps its name: the server has a tool `{name}`", tool.name),
+                )),
+                Some(name) => {
+                    tool.exposed = self.naming.exposed(self.server, name);
+                    tool.renamed = Some(name.clone());
+                }
+                None => {}
+            }
+            for (shown, own) in [
+                (&shown.title, &mut tool.title),
+                (&shown.description, &mut tool.description),
+            ] {
+                if shown.is_some() {
+                    own.clone_from(shown);
+                }
+            }
+        }
+        notes.extend(unknown.into_iter().map(|tool| {
+            let message =
+                format!("the entry shows a tool `{tool}` in other words, which the server does not offer");
+            (tool.to_owned(), message)
+        }));
+        for (tool, note) in notes {
+            let mut issue = self.issue(IssueKind::Note, Category::Tools, Some(&tool), note);
+            issue.hint = Some("`tools.overrides` of the entry names the server's tools".to_owned());
+            list.issues.push(issue);
+        }
     }
 
     fn issue(&self, kind: IssueKind, category: Category, item: Option<&str>, message: String) -> Issue {
@@ -209,6 +272,7 @@ impl Reader<'_> {
             description: text(&seen.description),
             raw: Raw(raw.to_owned()),
             hidden,
+            renamed: None,
             name: name.clone(),
         };
         let tool = Tool {

@@ -358,10 +358,13 @@ fn digest(list: &List) -> String {
     use protocol::CatalogItem;
     let mut text = String::new();
     for item in &list.items {
-        if let CatalogItem::Tool(tool) = &item.shown
-            && let Some(hidden) = &tool.hidden
-        {
-            text.push_str(hidden.as_str());
+        if let CatalogItem::Tool(tool) = &item.shown {
+            // The names and words of the entry, apart from the server's own.
+            text.push_str(&tool.exposed);
+            for shown in [&tool.title, &tool.description].into_iter().flatten() {
+                text.push_str(shown);
+            }
+            text.push_str(tool.hidden.as_ref().map_or("", |hidden| hidden.as_str()));
         }
         text.push_str(match &item.shown {
             CatalogItem::Tool(item) => item.raw.get(),

@@ -1,8 +1,9 @@
 //! What a good entry is: the published schema, and the rules between members that no schema says.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
-use protocol::ServerEntry;
+use protocol::{ServerEntry, ToolOverride};
 use serde_json::{Map, Value};
 
 use super::file::{Fault, FileEntry};
@@ -326,6 +327,31 @@ fn rules(entry: &ServerEntry, from_host: bool) -> Vec<Problem> {
         );
         problems.push(Problem::at(&["protocol"], message));
     }
+    if let Some(overrides) = entry.tools.as_ref().and_then(|tools| tools.overrides.as_ref()) {
+        problems.extend(override_problems(overrides));
+    }
+    problems
+}
+
+/// Other names of tools: legal in MCP (Tools, Tool Names), and no two the same.
+fn override_problems(overrides: &BTreeMap<String, ToolOverride>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut given: HashMap<&str, &str> = HashMap::new();
+    for (tool, shown) in overrides {
+        let Some(name) = &shown.name else { continue };
+        let path = ["tools", "overrides", tool, "name"];
+        if !name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
+        {
+            let message =
+                format!("`{name}` is no name of a tool: letters, digits, `_`, `-` and `.` are allowed");
+            problems.push(Problem::at(&path, message));
+        } else if let Some(other) = given.insert(name, tool) {
+            let message = format!("`{other}` and `{tool}` cannot both be named `{name}`");
+            problems.push(Problem::at(&path, message));
+        }
+    }
     problems
 }
 
@@ -352,6 +378,12 @@ pub(crate) fn known_members(value: &Value) -> (Value, Vec<String>) {
 fn prune(value: &mut Value, schema: &Value, path: &mut Vec<String>, unknown: &mut Vec<String>) {
     let Value::Object(members) = value else { return };
     let Some(properties) = closed_properties(schema) else {
+        // Objects by name, such as `tools.overrides`.
+        for (name, member) in members.iter_mut() {
+            path.push(name.clone());
+            prune(member, &schema["additionalProperties"], path, unknown);
+            path.pop();
+        }
         return;
     };
     members.retain(|name, member| {
@@ -430,6 +462,25 @@ mod tests {
             &["/headers/a b"],
         );
         check(json!({"command": "x", "protocol": "2023-01-01"}), &["/protocol"]);
+        let renamed = |names: Value| json!({"command": "x", "tools": {"overrides": names}});
+        check(
+            renamed(json!({"a": {"name": "b.c-d_1"}, "b": {"title": "B"}})),
+            &[],
+        );
+        check(
+            renamed(json!({"a": {"name": "b c"}})),
+            &["/tools/overrides/a/name"],
+        );
+        check(renamed(json!({"a": {"name": ""}})), &["/tools/overrides/a/name"]);
+        check(renamed(json!({"a": {"name": "x".repeat(64)}})), &[]);
+        check(
+            renamed(json!({"a": {"name": "x".repeat(65)}})),
+            &["/tools/overrides/a/name"],
+        );
+        check(
+            renamed(json!({"a": {"name": "c"}, "b": {"name": "c"}})),
+            &["/tools/overrides/b/name"],
+        );
     }
 
     #[test]
@@ -445,6 +496,9 @@ mod tests {
             &json!({"url": "https://h", "x": 1, "oauth": {"clientId": "a", "y": 2}, "cwd": null}),
         );
         assert_eq!(unknown, ["/x", "/oauth/y"]);
+        let (_, unknown) =
+            known_members(&json!({"url": "https://h", "tools": {"overrides": {"a": {"z": 1}}}}));
+        assert_eq!(unknown, ["/tools/overrides/a/z"]);
         assert_eq!(known, json!({"url": "https://h", "oauth": {"clientId": "a"}}));
     }
 }

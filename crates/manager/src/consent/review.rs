@@ -24,9 +24,14 @@ pub(crate) struct Subject<'a> {
 }
 
 /// Digest of everything that decides what is started and what it may read: what an approval or trust holds for.
+///
+/// What its tools are called and said to do counts too: it is the half of a definition that no server can be held to.
 pub(crate) fn digest(entry: &ServerEntry) -> String {
-    let whole = json!([launch::relevant(entry), entry.tls, entry.account]);
-    file::strong_digest(whole.to_string().as_bytes())
+    let mut whole = vec![launch::relevant(entry), json!(entry.tls), json!(entry.account)];
+    if let Some(overrides) = entry.tools.as_ref().and_then(|tools| tools.overrides.as_ref()) {
+        whole.push(json!(overrides));
+    }
+    file::strong_digest(Value::from(whole).to_string().as_bytes())
 }
 
 /// The review of an entry; `stored` is what stands there now.
@@ -102,7 +107,9 @@ pub(crate) fn target(entry: &ServerEntry, base: &Path) -> Target {
 /// Variables and files that its start would read.
 fn reads(entry: &ServerEntry) -> Vec<String> {
     let mut reads = BTreeSet::new();
-    let value = serde_json::to_value(entry).unwrap_or_default();
+    let mut value = serde_json::to_value(entry).unwrap_or_default();
+    // No reference is replaced there.
+    value["tools"] = Value::Null;
     texts(&value, &mut |text| {
         for name in expand::names(text) {
             reads.insert(format!("${{{name}}}"));
@@ -155,6 +162,23 @@ fn relaxes(entry: &ServerEntry) -> Vec<String> {
         if matches!(oauth.resource, Some(protocol::ResourceSetting::Off(_))) {
             relaxes.push("oauth.resource: tokens are not bound to this server".to_owned());
         }
+    }
+    let overrides = entry
+        .tools
+        .iter()
+        .flat_map(|tools| tools.overrides.iter().flatten());
+    for (tool, shown) in overrides {
+        let to = shown.name.as_ref().map(|name| format!(" as `{name}`"));
+        let said = shown.description.is_some() || shown.title.is_some();
+        let said = if said {
+            " in other words than the server's"
+        } else {
+            ""
+        };
+        relaxes.push(format!(
+            "tools.overrides: `{tool}` is shown{}{said}",
+            to.unwrap_or_default()
+        ));
     }
     if let Some(protocol) = entry.protocol.as_ref().filter(|pinned| *pinned != "auto") {
         relaxes.push(format!("protocol: {protocol}"));

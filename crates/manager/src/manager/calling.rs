@@ -288,7 +288,7 @@ fn tools_of(list: &List) -> impl Iterator<Item = (usize, &protocol::ToolItem)> {
         })
 }
 
-/// The tool by the server's own name, else by the name it is exposed under. A list that could not be read decides nothing.
+/// The tool by the server's own name, else by the entry's, else by the name it is exposed under. A list that could not be read decides nothing.
 async fn find_tool(
     server: &Arc<Server>,
     connection: &Connection,
@@ -328,6 +328,7 @@ async fn find_tool(
 fn find(list: &List, name: &str) -> Option<usize> {
     let by_name = tools_of(list).find(|(_, tool)| tool.name == name);
     by_name
+        .or_else(|| tools_of(list).find(|(_, tool)| tool.renamed.as_deref() == Some(name)))
         .or_else(|| tools_of(list).find(|(_, tool)| tool.exposed == name))
         .map(|(index, _)| index)
 }

@@ -128,7 +128,7 @@ fn find(lists: &[Arc<List>], query: &str, limit: usize, with_schemas: bool) -> (
             let schema = serde_json::from_str(schema.get()).unwrap_or_default();
             Document::new(
                 &tool.server,
-                &tool.name,
+                tool.renamed.as_deref().unwrap_or(&tool.name),
                 tool.title.as_deref(),
                 tool.description.as_deref(),
                 &schema,

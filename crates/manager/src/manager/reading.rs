@@ -183,6 +183,20 @@ fn check_prompt(list: &List, name: &str, given: &BTreeMap<String, String>) -> Re
                 .candidates(near(name, names)),
         );
     };
+    if let Some(unknown) = given
+        .keys()
+        .find(|name| !prompt.arguments.iter().any(|argument| argument.name == **name))
+    {
+        let names = prompt.arguments.iter().map(|argument| argument.name.clone());
+        let error = Error::new(
+            ErrorKind::InvalidParams,
+            format!("the prompt `{name}` has no argument `{unknown}`"),
+        );
+        let pointer = unknown.replace('~', "~0").replace('/', "~1");
+        return Err(error
+            .path(format!("/args/{pointer}"))
+            .candidates(near(unknown, names.collect())));
+    }
     let missing: Vec<String> = prompt
         .arguments
         .iter()

@@ -102,7 +102,13 @@ async fn schema(args: &Args, session: &Session) -> Result<Value, Failure> {
     if let Some(failure) = named_server_failed(Some(&args.server), list.items.is_empty(), &list.issues) {
         return Err(failure);
     }
-    let tool = list.items.iter().find(|tool| tool.name == args.tool);
+    let named = |name: &str| name == args.tool;
+    let own = list.items.iter().find(|tool| named(&tool.name));
+    let tool = own.or_else(|| {
+        list.items
+            .iter()
+            .find(|tool| tool.renamed.as_deref().is_some_and(named))
+    });
     Ok(tool.map(tools::schema).unwrap_or_default())
 }
 

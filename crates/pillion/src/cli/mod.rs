@@ -26,6 +26,7 @@ mod approve;
 mod auth;
 mod auth_list;
 mod call;
+mod client;
 mod completions;
 mod config;
 mod debug;
@@ -83,6 +84,7 @@ pub enum Command {
     SearchTools(search_tools::Args),
     Pin(pin::Args),
     Call(call::Args),
+    Client(client::Args),
     Resources(resources::Args),
     Read(read::Args),
     Prompts(prompts::Args),
@@ -131,6 +133,7 @@ pub async fn run(command: Command) -> ! {
         Command::SearchTools(args) => with_session!(args, search_tools::run),
         Command::Pin(args) => with_session!(args, pin::run),
         Command::Call(args) => with_session!(args, call::run),
+        Command::Client(args) => with_session!(args, client::run),
         Command::Resources(args) => with_session!(args, resources::run),
         Command::Read(args) => with_session!(args, read::run),
         Command::Prompts(args) => with_session!(args, prompts::run),

@@ -100,9 +100,13 @@ fn table(session: &Session, one_server: bool, tools: &[ToolItem]) -> Rows {
     let mut rows = Rows::new(session.terminal, &header);
     for tool in tools {
         let description = description(&tool.description, &tool.title);
-        let name = match &tool.hidden {
-            Some(reason) => format!("{} ({})", tool.name, reason.as_str().replace('_', " ")),
+        let name = match &tool.renamed {
+            Some(name) => format!("{name} (the server's {})", tool.name),
             None => tool.name.clone(),
+        };
+        let name = match &tool.hidden {
+            Some(reason) => format!("{name} ({})", reason.as_str().replace('_', " ")),
+            None => name,
         };
         if one_server {
             rows.add([&name, &signature(&schema(tool)), description]);

@@ -2,6 +2,7 @@
 //!
 //! Nothing is downloaded, nothing is installed, nothing stays: no process, no file.
 
+mod arguments;
 mod browser;
 mod calendar;
 mod home;

@@ -17,6 +17,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use super::arguments;
+
 const REVISION: &str = "2026-07-28";
 const HEADER_MISMATCH: i64 = -32020;
 const UNSUPPORTED_VERSION: i64 = -32022;
@@ -195,7 +197,10 @@ fn answer(server: &impl Server, headers: &HeaderMap, method: &str, params: &Valu
             "instructions": server.instructions(), "ttlMs": 60000, "cacheScope": "public",
         }),
         "tools/list" => json!({ "tools": server.tools(), "ttlMs": 60000, "cacheScope": "public" }),
-        "tools/call" => server.call(headers, params)?,
+        "tools/call" => match arguments::fault(&server.tools(), params) {
+            Some(fault) => fault,
+            None => server.call(headers, params)?,
+        },
         _ => {
             let message = format!("Method not found: {method}");
             return Err(refuse(StatusCode::NOT_FOUND, -32601, message));

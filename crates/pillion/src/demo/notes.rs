@@ -122,6 +122,9 @@ struct Call<'a> {
 impl Call<'_> {
     /// `None` when the call was cancelled.
     fn run(&self) -> Option<Outcome> {
+        if let Some(fault) = super::arguments::fault(&tools(), &self.params) {
+            return Some(Ok(fault));
+        }
         let arguments = &self.params["arguments"];
         match self.params["name"].as_str().unwrap_or_default() {
             "list_notes" => {

@@ -51,9 +51,6 @@ impl modern::Server for Weather {
         }
         let city = city.unwrap_or_default();
         match params["name"].as_str().unwrap_or_default() {
-            _ if city.is_empty() => Ok(json!({
-                "content": [{ "type": "text", "text": "`city` is missing" }], "isError": true,
-            })),
             "forecast" => Ok(forecast(city)),
             "plan_trip" => self.plan_trip(city, params),
             other => Err(unknown_tool(other)),

@@ -13,7 +13,7 @@ pub fn stories() -> Vec<Trial> {
     stories!("budget":
         what_fits_is_whole, in_the_terminal, what_is_larger_is_a_preview, it_is_read_on, it_ends_with_its_session, it_ends_with_the_connection,
         pictures_become_files, large_structure_is_not_doubled, without_a_tool_to_read, servers_may_sleep,
-        only_unseen_servers_are_asked, a_search_has_a_limit,
+        only_unseen_servers_are_asked, a_search_has_a_limit, costs_are_known_before, a_test_says_what_it_costs,
     )
 }
 
@@ -31,6 +31,95 @@ fn start(env: &TestEnv, call: Value, initialization: Value) -> (Host, StdioServe
         },
     );
     (host, server)
+}
+
+/// A server that is switched off, one that is not trusted, and one that was never seen.
+fn costs_are_known_before() {
+    let env = TestEnv::new();
+    let lists = json!({ "tools/list": { "tools": [tool("read"), tool("drop")] } });
+    let server = env.plain_server("srv", lists);
+    let other = env.plain_server("other", json!({}));
+    let mut entry = server.entry();
+    entry["tools"] = json!({ "deny": ["drop"] });
+    env.write_config(&json!({ "srv": entry, "other": other.entry() }));
+    let host = Host::start(&env);
+    let offer = host.must("mcp.model.tools", json!({ "servers": ["srv"] }));
+    let tokens = &offer["servers"][0]["tokens"];
+    assert_eq!(&host.status("srv")["tokens"], tokens);
+    host.must("mcp.stop", json!({ "server": "srv" }));
+    drop(host);
+
+    entry["enabled"] = json!(false);
+    env.write_config(&json!({ "srv": entry, "other": other.entry() }));
+    crate::trust::write_project(&env, &json!({ "mine": server.entry() }));
+    let host = Host::start(&env);
+    let status = host.must("mcp.status", json!({ "costs": true }));
+    let record = |name: &str| {
+        let servers = status["servers"].as_array().expect("servers");
+        let found = servers.iter().find(|server| server["name"] == name);
+        found.unwrap_or_else(|| panic!("{name} in {status}")).clone()
+    };
+    let switched_off = record("srv");
+    assert_eq!(
+        (&switched_off["state"], &switched_off["tokens"]),
+        (&json!("disabled"), tokens)
+    );
+    assert_eq!(
+        switched_off["costs"],
+        json!([{ "tool": "read", "tokens": tokens }])
+    );
+    let untrusted = record("mine");
+    assert_eq!(untrusted["state"], "needs_trust");
+    assert_eq!(
+        untrusted["costs"].as_array().map(Vec::len),
+        Some(2),
+        "{untrusted}"
+    );
+    assert_eq!(record("other").get("tokens"), None);
+    assert_eq!(
+        host.must("mcp.status", json!({}))["servers"][0].get("costs"),
+        None
+    );
+    assert_eq!(server.log.requests("initialize").len(), 1);
+    assert!(other.log.lines().is_empty());
+
+    let said = |args: &[&str]| {
+        let output = env
+            .command()
+            .args(["tools", "--cost"])
+            .args(args)
+            .output()
+            .expect("the binary runs");
+        let stream = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (stream(&output.stdout), stream(&output.stderr))
+    };
+    let (table, hint) = said(&[]);
+    assert!(table.contains("other   stopped      ?      ?"), "{table}");
+    assert!(hint.contains("never seen"), "{hint}");
+    let (table, sum) = said(&["srv"]);
+    assert!(table.contains("read") && !table.contains("drop"), "{table}");
+    assert!(
+        sum.contains(&format!("srv: 1 tools, about {tokens} tokens")),
+        "{sum}"
+    );
+    assert!(said(&["other"]).1.contains("`pillion test other`"));
+    assert_eq!(server.log.requests("initialize").len(), 1);
+}
+
+fn a_test_says_what_it_costs() {
+    let env = TestEnv::new();
+    let (host, server) = start(&env, said(""), json!({}));
+    let offer = host.must("mcp.model.tools", json!({}));
+    let result = host.must("mcp.test", json!({ "server": "srv" }));
+    assert_eq!(result["tokens"], offer["servers"][0]["tokens"]);
+    assert_eq!(result["tools"][0]["tokens"], offer["tools"][0]["tokens"]);
+    let denied = json!({ "server": "srv", "set": { "tools": { "deny": ["big"] } } });
+    let result = host.must("mcp.test", denied);
+    assert_eq!(
+        (&result["tokens"], result["tools"][0].get("tokens")),
+        (&json!(0), None)
+    );
+    drop(server);
 }
 
 fn said(text: &str) -> Value {

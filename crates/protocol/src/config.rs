@@ -263,6 +263,8 @@ pub struct TestResult {
     pub elapsed_ms: u64,
     /// The tools that were found.
     pub tools: Vec<TestedTool>,
+    /// How many tokens their definitions would take in a model's context, roughly.
+    pub tokens: u32,
     /// How many resources were found.
     pub resources: u32,
     /// How many prompts were found.
@@ -287,4 +289,7 @@ pub struct TestedTool {
     /// What it says it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// How many tokens its definition would take; absent if no model would be offered it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u32>,
 }

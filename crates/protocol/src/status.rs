@@ -78,6 +78,14 @@ pub struct McpServerStatus {
     /// How many tools; absent while unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<u32>,
+    /// How many tokens the definitions of its tools take in a model's context, roughly; of a server that does not run,
+    /// by its tools as they were seen last. Absent while unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u32>,
+    /// The same for each tool that a model would be offered; only where `mcp.status` was asked for `costs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<List<ToolCost, 10_000>>")]
+    pub costs: Option<Vec<ToolCost>>,
     /// How many resources; absent while unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<u32>,
@@ -119,6 +127,16 @@ pub struct McpServerStatus {
     /// The next attempt, while `connecting` after a crash.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
+}
+
+/// What one tool takes of a model's context.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCost {
+    /// The server's own name of the tool.
+    pub tool: String,
+    /// How many tokens its definition takes, roughly.
+    pub tokens: u32,
 }
 
 /// How a server is connected.
@@ -187,6 +205,9 @@ pub struct McpStatus {
     /// Only this server; unknown means an empty list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerName>,
+    /// Say what each tool costs, as far as it is known; still starts nothing. Default `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub costs: Option<bool>,
 }
 
 /// Everything that shows in a directory.

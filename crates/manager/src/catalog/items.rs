@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use mcp::ToolHeaders;
 use protocol::{
     CatalogItem, Category, HiddenReason, Issue, IssueKind, PromptArgument, PromptItem, Raw, ResourceItem,
-    ServerEntry, ServerName, TemplateItem, ToolItem, Uri,
+    ServerEntry, ServerName, TemplateItem, ToolCost, ToolItem, Uri,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,6 +19,31 @@ use super::names::{self, Naming};
 pub(crate) struct List {
     pub items: Vec<Item>,
     pub issues: Vec<Issue>,
+    costs: OnceLock<Arc<[ToolCost]>>,
+}
+
+impl List {
+    /// A list of which nothing is known but what went wrong.
+    pub fn failed(issue: Issue) -> List {
+        List {
+            issues: vec![issue],
+            ..List::default()
+        }
+    }
+
+    /// What its tools would take of a model's context, those a model is not offered left out. Counted once.
+    pub fn costs(&self) -> Arc<[ToolCost]> {
+        let count = || {
+            crate::model::offer::tools(self)
+                .filter(|(_, tool)| tool.hidden.is_none())
+                .map(|(_, tool)| ToolCost {
+                    tool: tool.name.clone(),
+                    tokens: crate::model::offer::tokens_of(tool, &crate::model::offer::input_schema(tool)),
+                })
+                .collect()
+        };
+        Arc::clone(self.costs.get_or_init(count))
+    }
 }
 
 /// One item, with what is needed to use it.

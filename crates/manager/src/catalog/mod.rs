@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use mcp::{CallError, CallOptions, Connection, Era, ListKind, ListLimits, Transport};
-use protocol::{Category, ChangeReason, ErrorKind, Issue, ServerName};
+use protocol::{Category, ChangeReason, ErrorKind, Issue, ServerName, ToolCost};
 
 use crate::limits;
 use crate::model::{guard, manifest};
@@ -177,6 +177,12 @@ impl Catalog {
         }
     }
 
+    /// What the tools would take of a model's context, by the list that is known or was kept, without asking anybody.
+    pub fn seen_costs(&self) -> Option<Arc<[ToolCost]>> {
+        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Some(self.known(Category::Tools).or_else(kept)?.costs())
+    }
+
     /// The tools as they were seen last: by this connection, or before by any process. `None`: never.
     pub async fn seen_tools(&self, server: &Arc<Server>) -> Option<Arc<List>> {
         if let Some(list) = self.known(Category::Tools) {
@@ -302,10 +308,7 @@ impl Catalog {
                 issue.server = Some(self.server.clone());
                 issue.category = Some(category);
                 Reading {
-                    list: List {
-                        items: Vec::new(),
-                        issues: vec![issue],
-                    },
+                    list: List::failed(issue),
                     keep,
                     stale_at: None,
                 }

@@ -33,13 +33,28 @@ impl Manager {
         let root = self.root(&params.directory)?;
         self.layers.freshen(&self.core);
         let wanted = |server: &Arc<Server>| params.server.as_ref().is_none_or(|name| *name == server.name);
-        let servers = self
+        let servers: Vec<Arc<Server>> = self
             .layers
             .visible(&root)
             .iter()
             .filter(|server| wanted(server))
             .take(limits::SHOWN_SERVERS)
-            .map(|server| self.record(server, &params.directory))
+            .cloned()
+            .collect();
+        // What a server costs can be known before it is switched on: from the last time it ran.
+        for server in &servers {
+            server.catalog.seen_tools(server).await;
+        }
+        let with_costs = params.costs == Some(true);
+        let servers = servers
+            .iter()
+            .map(|server| {
+                let mut record = self.record(server, &params.directory);
+                if with_costs && record.tokens.is_some() {
+                    record.costs = server.catalog.seen_costs().map(|costs| costs.to_vec());
+                }
+                record
+            })
             .collect();
         Ok(Status {
             servers,

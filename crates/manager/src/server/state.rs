@@ -192,6 +192,11 @@ impl Server {
             needs_trust: (gate == Gate::NeedsTrust).then_some(true),
             pending: None,
             tools: counts[0],
+            tokens: self
+                .catalog
+                .seen_costs()
+                .map(|costs| costs.iter().map(|cost| cost.tokens).sum()),
+            costs: None,
             resources: counts[1],
             templates: counts[2],
             prompts: counts[3],
@@ -240,6 +245,8 @@ impl Server {
             needs_trust: None,
             pending: Some(PendingStatus { expires_at }),
             tools: None,
+            tokens: None,
+            costs: None,
             resources: None,
             templates: None,
             prompts: None,

@@ -13,13 +13,16 @@ use mcp::{
     CallOptions, Connection, ConnectionHost, Elicitation, Event, InputKind, InputReply, InputRequest,
     ListKind, ListLimits, Target, TokenSource,
 };
-use protocol::{Error, ErrorKind, Fault, OauthSetting, Raw, ServerEntry, ServerName, TestResult, TestedTool};
+use protocol::{
+    Category, Error, ErrorKind, Fault, OauthSetting, Raw, ServerEntry, ServerName, TestResult, TestedTool,
+};
 use serde_json::value::{RawValue, to_raw_value};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
 use super::launch::{self, Inherit};
 use super::{in_host, login, runner};
+use crate::catalog::items::Reader;
 use crate::core::Core;
 use crate::error::{auth_error, call_error, start_error};
 use crate::limits;
@@ -54,7 +57,7 @@ pub(crate) async fn run(core: &Arc<Core>, trial: &Trial, limit: Duration, work: 
     let attempt = async {
         let connection = open(core, trial, host, deadline, work).await?;
         work.message("reading its tools");
-        let offer = offer(&connection, trial, deadline).await;
+        let offer = offer(core, &connection, trial, deadline).await;
         let elapsed = begun.elapsed();
         let _ = tokio::time::timeout(limits::TRIAL_DISPOSAL, connection.close()).await;
         offer.map(|offer| (offer, elapsed))
@@ -71,6 +74,7 @@ pub(crate) async fn run(core: &Arc<Core>, trial: &Trial, limit: Duration, work: 
             ok: true,
             message: connected(elapsed, offer.tools.len()),
             elapsed_ms: millis(elapsed),
+            tokens: offer.tools.iter().filter_map(|tool| tool.tokens).sum(),
             tools: offer.tools,
             resources: offer.resources,
             prompts: offer.prompts,
@@ -99,6 +103,7 @@ fn failed(entry: &ServerEntry, mut error: Error, limit: Duration, elapsed: Durat
         message: format!("Test failed: {}", error.message),
         elapsed_ms: millis(elapsed),
         tools: Vec::new(),
+        tokens: 0,
         resources: 0,
         prompts: 0,
         info: None,
@@ -179,18 +184,34 @@ async fn open(
         .map_err(|error| start_error(&error))
 }
 
-async fn offer(connection: &Connection, trial: &Trial, deadline: Instant) -> Result<Offer, Error> {
+async fn offer(
+    core: &Core,
+    connection: &Connection,
+    trial: &Trial,
+    deadline: Instant,
+) -> Result<Offer, Error> {
     let tools = list(connection, trial, ListKind::Tools, "tools", deadline).await?;
-    let tools = tools
+    let mut tested: Vec<TestedTool> = tools
         .iter()
-        .filter_map(|tool| serde_json::from_str::<TestedTool>(tool.get()).ok())
+        .filter_map(|tool| serde_json::from_str(tool.get()).ok())
         .collect();
+    let reader = Reader {
+        server: &trial.name,
+        entry: &trial.entry,
+        naming: &core.settings().naming,
+        header_rules: false,
+    };
+    let costs = reader.list(Category::Tools, tools, Vec::new()).costs();
+    for tool in &mut tested {
+        let cost = costs.iter().find(|cost| cost.tool == tool.name);
+        tool.tokens = cost.map(|cost| cost.tokens);
+    }
     // The tools decide. What else a server offers is only counted, and a fault there fails no test.
     let resources = list(connection, trial, ListKind::Resources, "resources", deadline).await;
     let prompts = list(connection, trial, ListKind::Prompts, "prompts", deadline).await;
     let count = |listed: Result<Vec<Box<RawValue>>, Error>| listed.map_or(0, |items| items.len() as u32);
     Ok(Offer {
-        tools,
+        tools: tested,
         resources: count(resources),
         prompts: count(prompts),
         info: connection.info().server_info.clone(),

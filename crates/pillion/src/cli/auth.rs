@@ -133,6 +133,7 @@ async fn record(session: &Session, name: &str) -> Result<McpServerStatus, Failur
     let params = McpStatus {
         directory: session.directory.clone(),
         server: Some(name.into()),
+        ..Default::default()
     };
     let status = session
         .manager
@@ -198,6 +199,7 @@ async fn choose(session: &Session, asks: bool) -> Result<String, Failure> {
     let params = McpStatus {
         directory: session.directory.clone(),
         server: None,
+        ..Default::default()
     };
     let status = session
         .manager

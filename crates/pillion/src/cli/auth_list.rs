@@ -31,6 +31,7 @@ pub async fn run(_: &Args, session: &Session) -> Result<Exit, Failure> {
     let params = McpStatus {
         directory: session.directory.clone(),
         server: None,
+        ..Default::default()
     };
     let status = session
         .manager

@@ -63,6 +63,7 @@ async fn is_known(server: &str, session: &Session) -> Result<bool, Failure> {
     let params = McpStatus {
         directory: session.directory.clone(),
         server: Some(server.into()),
+        ..Default::default()
     };
     let status = session
         .manager

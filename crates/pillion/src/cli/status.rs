@@ -21,6 +21,7 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     let params = McpStatus {
         directory: session.directory.clone(),
         server: server.map(Into::into),
+        ..Default::default()
     };
     let status = session
         .manager

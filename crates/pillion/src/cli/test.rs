@@ -71,14 +71,18 @@ fn show(result: TestResult, session: &Session) -> Result<Exit, Failure> {
     if session.json {
         return Ok(Exit::Done);
     }
-    let mut rows = Rows::new(session.terminal, &["TOOL", "DESCRIPTION"]);
+    let mut rows = Rows::new(session.terminal, &["TOOL", "TOKENS", "DESCRIPTION"]);
     for tool in &result.tools {
         let described = tool.description.as_deref().or(tool.title.as_deref());
         let first = described.unwrap_or_default().lines().next().unwrap_or_default();
-        rows.add([&tool.name, first]);
+        let tokens = tool.tokens.map(|tokens| tokens.to_string()).unwrap_or_default();
+        rows.add([&tool.name, &tokens, first]);
     }
     rows.print_unless_empty("It offers no tools")?;
     eprintln!("{}", result.message);
+    if result.tokens > 0 {
+        eprintln!("A model's context would hold about {} tokens more", result.tokens);
+    }
     Ok(Exit::Done)
 }
 

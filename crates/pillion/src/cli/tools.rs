@@ -1,6 +1,6 @@
 //! `pillion tools`: what can be called.
 
-use protocol::{Dialect, McpModelTools, McpToolsList, McpToolsListResult, ToolItem, methods};
+use protocol::{Dialect, McpModelTools, McpStatus, McpToolsList, McpToolsListResult, ToolItem, methods};
 use serde_json::Value;
 
 use super::exit::Exit;
@@ -18,6 +18,9 @@ pub struct Args {
     /// As a model is offered them: names, tokens, and whether somebody is asked
     #[arg(long)]
     model: bool,
+    /// What the tools take of a model's context, also of servers that are switched off; starts nothing
+    #[arg(long, conflicts_with = "model")]
+    cost: bool,
     /// With --model: make schemas fit a model's service
     #[arg(long, value_name = "DIALECT", requires = "model", value_parser = ["none", "portable", "openai", "anthropic", "gemini"])]
     dialect: Option<String>,
@@ -28,6 +31,9 @@ pub struct Args {
 pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     if args.model {
         return for_model(args, session).await;
+    }
+    if args.cost {
+        return costs(args, session).await;
     }
     let server = args.server.as_deref();
     let result = list(session, server).await?;
@@ -41,6 +47,63 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         session.warn(&result.issues);
         table(session, server.is_some(), &result.items).print_unless_empty("No tools")?;
     }
+    Ok(Exit::Done)
+}
+
+/// Tokens by server, or of one server by tool, as its tools were seen last.
+async fn costs(args: &Args, session: &Session) -> Result<Exit, Failure> {
+    let params = McpStatus {
+        directory: session.directory.clone(),
+        server: args.server.as_deref().map(Into::into),
+        costs: Some(true),
+    };
+    let status = session
+        .manager
+        .status(&session.request, checked::<methods::Status>(params)?)
+        .await?;
+    if session.json {
+        output::json(&status)?;
+        return Ok(Exit::Done);
+    }
+    let Some(name) = &args.server else {
+        let mut rows = Rows::new(session.terminal, &["SERVER", "STATE", "TOOLS", "TOKENS"]);
+        for server in &status.servers {
+            let shown = |number: Option<usize>| number.map_or_else(|| "?".to_owned(), |n| n.to_string());
+            let state = server.state.as_str().replace('_', " ");
+            let n_tools = shown(server.costs.as_ref().map(Vec::len));
+            rows.add([
+                &server.name,
+                &state,
+                &n_tools,
+                &shown(server.tokens.map(|tokens| tokens as usize)),
+            ]);
+        }
+        rows.print_unless_empty("No servers are configured; `pillion add NAME -- COMMAND` adds one")?;
+        if status.servers.iter().any(|server| server.tokens.is_none()) {
+            eprintln!("? was never seen running; `pillion test NAME` tries it and counts");
+        }
+        return Ok(Exit::Done);
+    };
+    let Some(server) = status
+        .servers
+        .iter()
+        .find(|server| server.effective)
+        .or(status.servers.first())
+    else {
+        return Err(
+            Failure::new(format!("no server is called `{name}`")).hint("`pillion status` lists the servers")
+        );
+    };
+    let (Some(costs), Some(tokens)) = (&server.costs, server.tokens) else {
+        return Err(Failure::new(format!("the tools of `{name}` were never seen"))
+            .hint(format!("`pillion test {name}` tries it and counts")));
+    };
+    let mut rows = Rows::new(session.terminal, &["TOOL", "TOKENS"]);
+    for cost in costs {
+        rows.add([&cost.tool, &cost.tokens.to_string()]);
+    }
+    rows.print_unless_empty("No tools")?;
+    eprintln!("{name}: {} tools, about {tokens} tokens", costs.len());
     Ok(Exit::Done)
 }
 

@@ -49,6 +49,7 @@ pub async fn answer(
             let params = McpStatus {
                 directory: here,
                 server: None,
+                ..Default::default()
             };
             let status = manager.status(&request, params).await?;
             let shown = status

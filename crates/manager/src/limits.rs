@@ -166,3 +166,32 @@ pub const SHOWN_COMMAND_CHARS: usize = 65_000;
 pub const GRANTS: usize = 1000;
 /// How long the end waits for caches that are being written.
 pub const LAST_WRITES: Duration = Duration::from_millis(500);
+
+/// Hits of a search for servers, when the host does not say.
+pub const FOUND_PAGE: usize = 20;
+/// Hits of a search for servers in all; nobody reads further.
+pub const FOUND: usize = 1000;
+/// One request to the registry or to GitHub.
+pub const FIND_EXCHANGE: Duration = Duration::from_secs(10);
+/// Bytes of one answer of theirs; a page of the registry is a few hundred kB.
+pub const FIND_BODY_BYTES: usize = 8 << 20;
+/// Redirects of one request to them.
+pub const FIND_REDIRECTS: usize = 3;
+/// How long one search reads the registry's list; the next one goes on.
+pub const MIRROR_READING: Duration = Duration::from_secs(20);
+/// How old the copy of the registry's list may be before changes are asked for.
+pub const MIRROR_FRESH_MS: u64 = 60 * 60 * 1000;
+/// Changes are asked for since a little earlier than they were last: clocks differ.
+pub const MIRROR_OVERLAP_MS: u64 = 60 * 60 * 1000;
+/// Servers of the copy.
+pub const MIRROR_RECORDS: usize = 50_000;
+/// Bytes of all servers of the copy.
+pub const MIRROR_BYTES: usize = 64 << 20;
+/// Bytes of the copy's file: the servers, and what stands around them.
+pub const MIRROR_FILE_BYTES: u64 = 128 << 20;
+/// Bytes of one server; a larger one is nothing that a person looks through.
+pub const MIRROR_RECORD_BYTES: usize = 32 << 10;
+/// What the GitHub command line may take to say its token.
+pub const GH_TOKEN: Duration = Duration::from_secs(3);
+/// GitHub shows no more results of one search.
+pub const GITHUB_RESULTS: usize = 1000;

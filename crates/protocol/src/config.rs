@@ -242,6 +242,9 @@ pub struct McpTest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<List<Pointer, 512>>")]
     pub unset: Option<Vec<Pointer>>,
+    /// Try it although what it names could not be verified.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accept_unverified: Option<bool>,
     /// Time limit in milliseconds; default 20,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Int<1000, 60_000>>")]

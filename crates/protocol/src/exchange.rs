@@ -66,7 +66,8 @@ pub struct Draft {
     pub warnings: Vec<String>,
 }
 
-/// Something to fill in.
+/// Something to fill in: where the text at `at` holds `${input:LABEL}` with this label, the value takes that place;
+/// otherwise it is the whole of what stands at `at`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Need {
@@ -76,7 +77,7 @@ pub struct Need {
     pub label: String,
     /// Whether it is a secret.
     pub secret: bool,
-    /// Whether it can be left out.
+    /// Whether the server needs it.
     pub required: bool,
     /// More about it.
     #[serde(skip_serializing_if = "Option::is_none")]

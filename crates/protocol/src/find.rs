@@ -128,6 +128,9 @@ pub struct Hit {
     /// The entry it makes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draft: Option<Draft>,
+    /// Entries for other ways to run or reach it, best first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<Draft>,
     /// Why there is no draft, or what to look at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

@@ -62,7 +62,7 @@ macro_rules! for_each_method {
             { "mcp.trust", Trust, trust, McpTrust, McpTrustResult, Local, direct, available, [StaleReview], "Shows, grants or revokes trust in a directory's own entries." }
             { "mcp.grants", Grants, grants, McpGrants, McpGrantsResult, Local, direct, available, [], "Remembered approvals of tools; takes some back." }
             { "mcp.gallery", Gallery, gallery, McpGallery, McpGalleryResult, Full, direct, available, [], "The bundled list of servers. No IO." }
-            { "mcp.search", Search, search, McpSearch, McpSearchResult, Local, direct, absent, [StaleCursor, Unreachable], "Searches the official registry or GitHub; a rate limit is a notice." }
+            { "mcp.search", Search, search, McpSearch, McpSearchResult, Local, direct, available, [StaleCursor], "Searches the official registry or GitHub; a rate limit is a notice." }
             { "mcp.auth", Auth, auth, McpAuth, AuthAck, Full, direct, available, [RegistrationNeeded, RedirectBusy, AuthFailed, StateMismatch], "Begins, cancels, completes or forgets a login." }
             { "mcp.auth.list", AuthList, auth_list, McpAuthList, McpAuthListResult, Local, direct, available, [], "The logins that are stored; no token is shown." }
             { "mcp.catalog", Catalog, catalog, McpCatalog, McpCatalogResult, Full, direct, available, [StaleCursor], "Everything that servers offer; may start them." }

@@ -21,13 +21,7 @@ pub(crate) fn cut<'a>(
     let digest = file::digest(state.as_bytes());
     let start = match cursor {
         None => 0,
-        Some(cursor) => offset(cursor, &digest).ok_or_else(|| {
-            Error::new(
-                ErrorKind::StaleCursor,
-                "the list changed since this cursor was given",
-            )
-            .hint("begin again without a cursor")
-        })?,
+        Some(cursor) => offset(cursor, &digest).ok_or_else(stale)?,
     };
     let limit = limit.map_or(limits::PAGE_ITEMS, |limit| limit as usize);
     let mut page = Page {
@@ -48,7 +42,17 @@ pub(crate) fn cut<'a>(
     Ok(page)
 }
 
-fn offset(cursor: &str, digest: &str) -> Option<usize> {
+/// The answer to a cursor of another list.
+pub(crate) fn stale() -> Error {
+    Error::new(
+        ErrorKind::StaleCursor,
+        "the list changed since this cursor was given",
+    )
+    .hint("begin again without a cursor")
+}
+
+/// Where the page of a cursor begins; `None` when it was given for something else.
+pub(crate) fn offset(cursor: &str, digest: &str) -> Option<usize> {
     let (offset, given) = cursor.split_once('-')?;
     (given == digest).then(|| offset.parse().ok()).flatten()
 }

@@ -3,7 +3,7 @@
 use protocol::{Issue, IssueKind};
 use serde_json::Value;
 
-use super::{Dialect, Found, Harvest, Input, Outcome, document, entry, note};
+use super::{Dialect, Found, Harvest, Input, Outcome, document, entry, note, server_json};
 
 /// Keys under which programs keep their servers.
 const KEYS: [&str; 6] = [
@@ -32,6 +32,9 @@ pub(crate) fn harvest(text: &str, dialect: Dialect) -> Result<(Harvest, bool), S
 
 impl Harvest {
     fn document(&mut self, root: &Value, dialect: Dialect) -> bool {
+        if self.description(root) {
+            return true;
+        }
         match root {
             Value::Array(items) => self.list(items, dialect, None),
             Value::Object(_) if entry::is_server(root) => {
@@ -116,7 +119,20 @@ impl Harvest {
         }
     }
 
+    /// A `server.json`, as the registry and repositories have it.
+    fn description(&mut self, value: &Value) -> bool {
+        let described = server_json::inside(value).map(server_json::read);
+        let is_one = described.is_some();
+        if self.described.len() < SERVERS {
+            self.described.extend(described);
+        }
+        is_one
+    }
+
     fn one(&mut self, name: &str, value: &Value, dialect: Dialect, scope: Option<&str>) {
+        if self.description(value) {
+            return;
+        }
         let outcome = match skipped(value, dialect) {
             Some(reason) => Outcome::Skipped(reason),
             None => match entry::read(value, dialect) {

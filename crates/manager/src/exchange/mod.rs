@@ -11,6 +11,7 @@ mod entry;
 mod links;
 pub(crate) mod names;
 pub(crate) mod paste;
+pub(crate) mod server_json;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -29,6 +30,8 @@ pub(crate) struct Harvest {
     /// Settings that have no counterpart here, and what is worth knowing.
     pub notes: Vec<Issue>,
     pub inputs: Vec<Input>,
+    /// Servers that the text describes rather than configures.
+    pub described: Vec<server_json::ServerJson>,
 }
 
 /// One server of a text.

@@ -106,7 +106,7 @@ fn base(path: &str) -> &str {
 }
 
 /// `@scope/server-memory@1.2` is `memory`, `mcp_server_git.py` is `git`.
-fn short(name: &str) -> String {
+pub(crate) fn short(name: &str) -> String {
     let name = name
         .split(['@', ':'])
         .find(|part| !part.is_empty())

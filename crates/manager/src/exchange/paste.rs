@@ -2,6 +2,7 @@
 
 use protocol::{ErrorKind, Issue, IssueKind, PasteForm, Scope, ServerEntry};
 
+use super::server_json::ServerJson;
 use super::{Dialect, Input, Outcome, command, container, links};
 
 /// A pasted text, taken apart.
@@ -11,6 +12,8 @@ pub(crate) struct Pasted {
     pub servers: Vec<PastedServer>,
     pub problems: Vec<Issue>,
     pub inputs: Vec<Input>,
+    /// Servers that the text describes rather than configures.
+    pub described: Vec<ServerJson>,
 }
 
 /// One server of it.
@@ -47,7 +50,7 @@ pub(crate) fn read(text: &str) -> Pasted {
     let mut first = None;
     for fence in fences {
         let pasted = one(&fence);
-        if !pasted.servers.is_empty() {
+        if !pasted.servers.is_empty() || !pasted.described.is_empty() {
             return pasted;
         }
         first.get_or_insert(pasted);
@@ -184,8 +187,9 @@ fn configuration(text: &str) -> Pasted {
         servers: Vec::new(),
         problems: harvest.notes,
         inputs: harvest.inputs,
+        described: harvest.described,
     };
-    if harvest.found.is_empty() {
+    if harvest.found.is_empty() && pasted.described.is_empty() {
         return refused(PasteForm::None, "the text holds no server");
     }
     for one in harvest.found {
@@ -225,6 +229,7 @@ fn commands(text: &str) -> Pasted {
         servers: Vec::new(),
         problems: Vec::new(),
         inputs: Vec::new(),
+        described: Vec::new(),
     };
     for line in lines {
         match command::read(line) {
@@ -260,6 +265,7 @@ fn commanded(form: PasteForm, outcome: Result<command::Commanded, String>) -> Pa
             servers: vec![one.into()],
             problems: Vec::new(),
             inputs: Vec::new(),
+            described: Vec::new(),
         },
         Err(reason) => refused(form, &reason),
     }
@@ -273,5 +279,6 @@ fn refused(form: PasteForm, reason: &str) -> Pasted {
         servers: Vec::new(),
         problems: vec![issue],
         inputs: Vec::new(),
+        described: Vec::new(),
     }
 }

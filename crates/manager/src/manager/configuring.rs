@@ -19,6 +19,7 @@ use crate::config::{file, merge, secret, validate};
 use crate::consent::Gate;
 use crate::consent::ledger::{self, Action, Place};
 use crate::env;
+use crate::find::github;
 use crate::server::Server;
 use crate::sink::RequestContext;
 
@@ -57,6 +58,10 @@ impl Manager {
         let mut entry = params.entry;
         check_entry(&entry, "/entry")?;
         merge::check_no_mask(&entry)?;
+        check_looked_at(&entry, params.accept_unverified)?;
+        if let Some(source) = &mut entry.source {
+            *source = github::confirmed_source(source).to_owned();
+        }
         self.layers.freshen(&self.core);
         let layer = match params.scope {
             Some(Scope::Project) => Layer::Project,
@@ -519,6 +524,19 @@ fn editable(server: &Server) -> Result<(), Error> {
     .by(server.layer.as_str())
     .hint("`mcp.enable` switches it off all the same")
     .server(ServerName::clone(&server.name)))
+}
+
+/// A command that is only a guess is neither written nor tried before a person said so or changed it.
+pub(super) fn check_looked_at(entry: &ServerEntry, accepted: Option<bool>) -> Result<(), Error> {
+    match github::guessed_command(entry) {
+        Some(command) if accepted != Some(true) => Err(Error::new(
+            ErrorKind::InvalidParams,
+            format!("`{command}` is a guess from the repository's name and is unverified"),
+        )
+        .path("/acceptUnverified")
+        .hint("compare it with the repository's README, then change the command or set `acceptUnverified: true`")),
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn check_entry(entry: &ServerEntry, at: &str) -> Result<(), Error> {

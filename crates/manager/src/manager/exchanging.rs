@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use protocol::{
     Draft, Error, ErrorKind, ExportFormat, ExportSecrets, ImportNeed, ImportOutcome, ImportSource,
-    ImportStatus, Imported, Issue, Layer, McpAdd, McpExport, McpExportResult, McpImport, McpImportDetect,
-    McpImportDetectResult, McpParse, McpParseResult, Need, NewName, Pointer, Scope, ServerEntry, ServerName,
+    ImportStatus, Imported, Issue, IssueKind, Layer, McpAdd, McpExport, McpExportResult, McpImport,
+    McpImportDetect, McpImportDetectResult, McpParse, McpParseResult, Need, NewName, Pointer, Scope,
+    ServerEntry, ServerName,
 };
 
 use super::Manager;
@@ -15,6 +16,7 @@ use super::configuring::{blocking, dir};
 use crate::config::{secret, validate};
 use crate::consent::{Gate, review};
 use crate::exchange::paste::{self, PastedServer};
+use crate::exchange::server_json::ServerJson;
 use crate::exchange::{Dialect, Found, Input, Outcome, clients, harvest, names, write};
 use crate::sink::RequestContext;
 
@@ -33,10 +35,25 @@ impl Manager {
             });
             drafts.push(self.draft(&root, name, server, &pasted.inputs));
         }
+        let mut problems = pasted.problems;
+        for server in &pasted.described {
+            let name = names::free(&server.short_name(), |name| {
+                drafts.iter().any(|draft| *draft.name == *name)
+            });
+            let mut ways = self.drafts_of(&root, &name, server).into_iter();
+            if let Some(mut draft) = ways.next() {
+                draft.warnings.extend(other_ways(server));
+                drafts.push(draft);
+            } else {
+                let mut issue = Issue::new(ErrorKind::InvalidParams, server.refused.join("; "));
+                issue.item = Some(shortened(&server.name));
+                problems.push(issue);
+            }
+        }
         Ok(McpParseResult {
             form: pasted.form,
             drafts,
-            problems: pasted.problems,
+            problems,
         })
     }
 
@@ -69,7 +86,13 @@ impl Manager {
             needs: Vec::new(),
         };
         let mut used: Vec<String> = Vec::new();
-        for found in harvest.found {
+        let described = harvest
+            .described
+            .into_iter()
+            .map(|server| as_found(server, &mut imported.not_imported));
+        let described: Vec<(Found, Option<Vec<Need>>)> = described.collect();
+        let configured = harvest.found.into_iter().map(|found| (found, None));
+        for (found, asked) in configured.chain(described) {
             let is_wanted = |names: &Vec<ServerName>| names.iter().any(|name| **name == *found.name);
             if !params.names.as_ref().is_none_or(is_wanted) {
                 continue;
@@ -96,9 +119,11 @@ impl Manager {
                     if !name.is_empty() && name != new && entry.label.is_none() {
                         entry.label = Some(shortened(&name));
                     }
-                    entry.source = Some("import".to_owned());
+                    if asked.is_none() {
+                        entry.source = Some("import".to_owned());
+                    }
                     let is_taken = self.layers.in_layer(&root, &new, layer).is_some();
-                    let needs = needs(&entry, &harvest.inputs);
+                    let needs = asked.unwrap_or_else(|| needs(&entry, &harvest.inputs));
                     let add = McpAdd {
                         directory: params.directory.clone(),
                         name: NewName::from(new.as_str()),
@@ -240,6 +265,45 @@ impl Manager {
             warnings,
         }
     }
+}
+
+/// What a description adds: the best way to its server, and what a person must fill in.
+fn as_found(mut server: ServerJson, notes: &mut Vec<Issue>) -> (Found, Option<Vec<Need>>) {
+    let name = server.short_name();
+    let others = other_ways(&server);
+    let mut note = |message: String| {
+        let mut issue = Issue::new(IssueKind::Note, message);
+        issue.server = Some(ServerName::from(name.as_str()));
+        notes.push(issue);
+    };
+    if server.ways.is_empty() {
+        let outcome = Outcome::Failed(server.refused.join("; "));
+        return (
+            Found {
+                name,
+                scope: None,
+                outcome,
+            },
+            None,
+        );
+    }
+    let way = server.ways.swap_remove(0);
+    way.warnings.into_iter().chain(others).for_each(&mut note);
+    let outcome = Outcome::Entry(Box::new(way.entry));
+    (
+        Found {
+            name,
+            scope: None,
+            outcome,
+        },
+        Some(way.needs),
+    )
+}
+
+/// Says that there are other ways than the one that is offered.
+fn other_ways(server: &ServerJson) -> Option<String> {
+    let others: Vec<&str> = server.ways.iter().skip(1).map(|way| way.kind).collect();
+    (!others.is_empty()).then(|| format!("it can also be had as: {}", others.join(", ")))
 }
 
 /// A server's name may be longer in other programs.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use protocol::{Error, ErrorKind, McpTest, ServerEntry, ServerName, TestResult};
 
 use super::Manager;
-use super::configuring::check_entry;
+use super::configuring::{check_entry, check_looked_at};
 use crate::config::{merge, validate};
 use crate::consent::Gate;
 use crate::limits;
@@ -38,6 +38,7 @@ impl Manager {
             };
             check_entry(&entry, "/entry")?;
             merge::check_no_mask(&entry)?;
+            check_looked_at(&entry, params.accept_unverified)?;
             return Ok(Trial {
                 name: ServerName::from("the server"),
                 entry,

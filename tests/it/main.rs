@@ -20,6 +20,7 @@ mod consent_cli;
 mod demo;
 mod eras;
 mod exchange;
+mod finding;
 mod framing;
 mod gallery;
 mod handshake;
@@ -80,6 +81,7 @@ fn main() {
     trials.extend(store::stories());
     trials.extend(testing::stories());
     trials.extend(gallery::stories());
+    trials.extend(finding::stories());
     trials.extend(hostile::stories());
     trials.extend(census::stories());
     trials.extend(in_host::stories());

@@ -24,5 +24,6 @@ mod server;
 mod sink;
 
 pub use env::{Env, WatchdogHook};
+pub use exchange::fill::{fill, is_open};
 pub use manager::{EntryChange, Manager};
 pub use sink::{HostSink, RequestContext};

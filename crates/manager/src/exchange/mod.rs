@@ -8,6 +8,7 @@ mod container;
 mod dialect;
 mod document;
 mod entry;
+pub(crate) mod fill;
 mod links;
 pub(crate) mod names;
 pub(crate) mod paste;

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use protocol::{EntryTransport, McpAdd, OAuth, OauthSetting, Scope, ServerEntry, methods};
+use protocol::{EntryTransport, OAuth, OauthSetting, ServerEntry};
 
+use super::draft::{self, Values};
 use super::exit::Exit;
 use super::failure::Failure;
-use super::output;
-use super::paste;
-use super::session::{Common, Session, checked};
+use super::session::{Common, Session};
 use super::wizard::{self, Wanted};
+use super::{from, paste};
 
-/// Add a server: pillion add NAME -- COMMAND ARGS…, or pillion add NAME --url URL
+/// Add a server: pillion add NAME -- COMMAND ARGS…, pillion add NAME --url URL, or pillion add --from ID
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 ${VAR} and ${VAR:-default} in any value stay as they are and are filled in when the server starts.
@@ -19,9 +19,24 @@ Quote them for the shell: --env 'TOKEN=${MY_TOKEN}'")]
 pub struct Args {
     /// The new name: letters, digits, _ and -, at most 32; a terminal asks for what is not given
     name: Option<String>,
-    /// The program and its arguments, after --
+    /// The program and its arguments, after --; with --from, what the server is given
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
+    /// A server of the gallery, the registry or GitHub, as `pillion search` names it
+    #[arg(long, value_name = "ID", conflicts_with_all = ["url", "paste", "cwd"])]
+    from: Option<String>,
+    /// How to have it, where there are several ways: npx, uvx, docker, dnx or remote
+    #[arg(long, requires = "from", value_name = "WAY")]
+    way: Option<String>,
+    /// What the server asks for, by the label it has in the review; may be repeated
+    #[arg(long, requires = "from", value_name = "LABEL=VALUE", value_parser = key_value)]
+    set: Vec<(String, String)>,
+    /// Take a command that is only a guess from a repository's name
+    #[arg(long, requires = "from")]
+    accept_unverified: bool,
+    /// Try it before it is added
+    #[arg(long)]
+    test: bool,
     /// A remote server's address instead of a command
     #[arg(long, conflicts_with = "command")]
     url: Option<String>,
@@ -32,7 +47,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     cwd: Option<String>,
     /// A header of every request, 'Name: value'; may be repeated
-    #[arg(long, value_name = "HEADER", value_parser = header, requires = "url")]
+    #[arg(long, value_name = "HEADER", value_parser = header)]
     header: Vec<(String, String)>,
     /// The transport of a remote server; both are tried without it
     #[arg(long, requires = "url")]
@@ -58,8 +73,8 @@ pub struct Args {
     /// What was copied from elsewhere: a command, an address, an install link or a configuration; - for stdin
     #[arg(long, conflicts_with_all = ["command", "url", "env", "cwd"], value_name = "TEXT")]
     paste: Option<String>,
-    /// Do not ask before a pasted server is added
-    #[arg(long, short, requires = "paste")]
+    /// Do not ask before it is added
+    #[arg(long, short)]
     yes: bool,
     /// Write it into the project's .pillion/mcp.json, for everyone who works on it
     #[arg(long)]
@@ -93,17 +108,31 @@ impl From<Transport> for EntryTransport {
 }
 
 pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
+    let drafting = draft::Wanted {
+        name: args.name.as_deref(),
+        project: args.project,
+        disabled: args.disabled,
+        replace: args.replace,
+        dry_run: args.dry_run,
+        yes: args.yes,
+        accept_unverified: args.accept_unverified,
+        test: args.test,
+        values: Values {
+            env: &args.env,
+            header: &args.header,
+            set: &args.set,
+            args: &args.command,
+        },
+        refuses_holes: args.from.is_some(),
+    };
+    if let Some(id) = &args.from {
+        return from::run(id, args.way.as_deref(), &drafting, session).await;
+    }
     if let Some(text) = &args.paste {
-        let wanted = paste::Wanted {
-            text,
-            name: args.name.as_deref(),
-            project: args.project,
-            disabled: args.disabled,
-            replace: args.replace,
-            dry_run: args.dry_run,
-            yes: args.yes,
-        };
-        return paste::run(&wanted, session).await;
+        return paste::run(text, &drafting, session).await;
+    }
+    if !args.header.is_empty() && args.url.is_none() {
+        return Err(Failure::usage("headers belong to a remote server").hint("add `--url URL`"));
     }
     let is_given = args.url.is_some() || !args.command.is_empty();
     let wanted = match &args.name {
@@ -128,39 +157,14 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
                 .hint("pillion add NAME -- COMMAND ARGS…, or pillion add NAME --url URL"));
         }
     };
-    let name = wanted.name;
-    let params = McpAdd {
-        directory: session.directory.clone(),
-        name: name.as_str().into(),
-        entry: wanted.entry,
-        scope: (wanted.project || args.project).then_some(Scope::Project),
-        replace: args.replace.then_some(true),
-        dry_run: args.dry_run.then_some(true),
-        // It would be stopped again when this process ends, a moment later.
-        start: Some(false),
-        ..Default::default()
+    if args.test && !args.dry_run {
+        draft::tried(&wanted.name, &wanted.entry, false, false, session).await?;
+    }
+    let drafting = draft::Wanted {
+        project: wanted.project || args.project,
+        ..drafting
     };
-    let written = session
-        .manager
-        .add(&session.request, checked::<methods::Add>(params)?)
-        .await?;
-    if session.json {
-        output::json(&written)?;
-        return Ok(Exit::Done);
-    }
-    if args.dry_run {
-        output::line(written.text.as_deref().unwrap_or_default())?;
-        eprintln!("Nothing was written");
-        return Ok(Exit::Done);
-    }
-    let file = written
-        .file
-        .as_deref()
-        .map(|file| format!(" to {file}"))
-        .unwrap_or_default();
-    eprintln!("Added `{name}`{file}");
-    let hint = session.terminal.on_stderr().cyan("hint:");
-    eprintln!("{hint} `pillion tools {name}` starts it and lists its tools");
+    draft::write(&wanted.name, wanted.entry, false, None, &drafting, session).await?;
     Ok(Exit::Done)
 }
 

@@ -20,9 +20,10 @@ pub struct Args {
 }
 
 pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
+    let query = (!args.query.is_empty()).then(|| args.query.join(" "));
     let params = McpGallery {
         directory: session.directory.clone(),
-        query: (!args.query.is_empty()).then(|| args.query.join(" ")),
+        query: query.clone(),
         category: args.category.clone(),
     };
     let params = checked::<methods::Gallery>(params)?;
@@ -36,6 +37,12 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         rows.add([&item.id, &item.category, &item.description, &origin(item)]);
     }
     rows.print_unless_empty("No server of the gallery fits")?;
+    let hint = session.terminal.on_stderr().cyan("hint:");
+    if !result.items.is_empty() {
+        eprintln!("{hint} `pillion add --from ID` shows one whole and adds it");
+    } else if let Some(query) = &query {
+        eprintln!("{hint} `pillion search {query}` looks in the official registry too");
+    }
     Ok(Exit::Done)
 }
 

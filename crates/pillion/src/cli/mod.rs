@@ -30,10 +30,12 @@ mod client;
 mod completions;
 mod config;
 mod debug;
+mod draft;
 mod edit;
 mod enable;
 mod expand;
 mod export;
+mod from;
 mod gallery;
 mod grants;
 mod import;
@@ -48,6 +50,7 @@ mod remove;
 mod resources;
 mod review;
 mod schema;
+mod search;
 mod search_tools;
 mod status;
 mod test;
@@ -102,6 +105,7 @@ pub enum Command {
     /// Switch a server off; its entry stays
     Disable(enable::Args),
     Gallery(gallery::Args),
+    Search(search::Args),
     Test(test::Args),
     Config(config::Args),
     Import(import::Args),
@@ -153,6 +157,7 @@ pub async fn run(command: Command) -> ! {
         Command::Enable(args) => with_session!(args, enable::on),
         Command::Disable(args) => with_session!(args, enable::off),
         Command::Gallery(args) => with_session!(args, gallery::run),
+        Command::Search(args) => with_session!(args, search::run),
         Command::Test(args) => with_session!(args, test::run),
         Command::Import(args) => with_session!(args, import::run),
         Command::Export(args) => with_session!(args, export::run),

@@ -61,12 +61,8 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
 
 /// Says how a test went; a failed one fails the command.
 fn show(result: TestResult, session: &Session) -> Result<Exit, Failure> {
-    if let Some(fault) = result.fault {
-        let mut error = Error::new(fault.kind, result.message);
-        error.data.hint = fault.hint;
-        error.data.stderr_tail = fault.stderr_tail;
-        error.data.http_status = fault.http_status;
-        return Err(Failure::from(error).already_printed(session.json));
+    if result.fault.is_some() {
+        return Err(failed(result, session.json));
     }
     if session.json {
         return Ok(Exit::Done);
@@ -84,6 +80,18 @@ fn show(result: TestResult, session: &Session) -> Result<Exit, Failure> {
         eprintln!("A model's context would hold about {} tokens more", result.tokens);
     }
     Ok(Exit::Done)
+}
+
+/// A test that failed, as what is said about it.
+pub fn failed(result: TestResult, printed: bool) -> Failure {
+    let Some(fault) = result.fault else {
+        return Failure::new(result.message).already_printed(printed);
+    };
+    let mut error = Error::new(fault.kind, result.message);
+    error.data.hint = fault.hint;
+    error.data.stderr_tail = fault.stderr_tail;
+    error.data.http_status = fault.http_status;
+    Failure::from(error).already_printed(printed)
 }
 
 fn entry(args: &Args) -> ServerEntry {

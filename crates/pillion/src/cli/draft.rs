@@ -1,0 +1,385 @@
+//! A draft of an entry, wherever it comes from: shown as a review, filled in, tried if wanted, and written.
+
+use inquire::error::{InquireError, InquireResult};
+use inquire::{Confirm, Password, PasswordDisplayMode, Select, Text};
+use protocol::{Draft, McpAdd, McpTest, Need, Scope, ServerEntry, Target, methods};
+
+use super::exit::Exit;
+use super::failure::{Failure, warn};
+use super::output;
+use super::review;
+use super::session::{Session, checked};
+use super::terminal::one_line;
+
+/// How to go about it.
+pub struct Wanted<'a> {
+    pub name: Option<&'a str>,
+    pub project: bool,
+    pub disabled: bool,
+    pub replace: bool,
+    pub dry_run: bool,
+    /// Nothing is asked that is not missing.
+    pub yes: bool,
+    pub accept_unverified: bool,
+    /// Tried before it is written.
+    pub test: bool,
+    pub values: Values<'a>,
+    /// Without a terminal, whether a draft with holes is refused or written with a warning.
+    pub refuses_holes: bool,
+}
+
+/// What was given on the command line.
+#[derive(Default)]
+pub struct Values<'a> {
+    pub env: &'a [(String, String)],
+    pub header: &'a [(String, String)],
+    pub set: &'a [(String, String)],
+    pub args: &'a [String],
+}
+
+/// Carries a draft all the way. `false`: the person did not want it.
+pub async fn add(draft: &Draft, wanted: &Wanted<'_>, session: &Session) -> Result<bool, Failure> {
+    let name = wanted.name.unwrap_or(&draft.name);
+    let (mut entry, mut open) = given(draft, &wanted.values)?;
+    if !session.json {
+        show(name, draft, &open, session);
+    }
+    let asks = session.terminal.asks && !wanted.dry_run;
+    if asks {
+        while let Some(need) = open.first() {
+            let Some(value) = ask(need.clone()).await? else {
+                eprintln!("`{name}` was not added");
+                return Ok(false);
+            };
+            match manager::fill(&entry, need, &value) {
+                Ok(filled) => {
+                    entry = filled;
+                    open.remove(0);
+                }
+                Err(reason) => warn(session.terminal.on_stderr(), &reason, None),
+            }
+        }
+    } else if !open.is_empty() && wanted.refuses_holes {
+        return Err(missing(&open));
+    }
+    let mut accepted = wanted.accept_unverified;
+    let mut tries = wanted.test;
+    if asks && !wanted.yes {
+        let choice = choose(name.to_owned(), is_unverified(&entry) && !accepted).await?;
+        match choice {
+            None | Some(Choice::Leave) => {
+                eprintln!("`{name}` was not added");
+                return Ok(false);
+            }
+            Some(Choice::Try) => tries = true,
+            Some(Choice::Add) => {}
+        }
+        // The question named it.
+        accepted = true;
+    }
+    if wanted.disabled {
+        entry.enabled = Some(false);
+    }
+    if tries && !wanted.dry_run && !tried(name, &entry, accepted, asks && !wanted.yes, session).await? {
+        eprintln!("`{name}` was not added");
+        return Ok(false);
+    }
+    write(name, entry, accepted, draft.scope, wanted, session).await?;
+    Ok(true)
+}
+
+fn is_unverified(entry: &ServerEntry) -> bool {
+    entry
+        .source
+        .as_deref()
+        .is_some_and(|source| source.starts_with("unverified:"))
+}
+
+/// The entry with what the command line says, and what is still missing then.
+fn given(draft: &Draft, values: &Values<'_>) -> Result<(ServerEntry, Vec<Need>), Failure> {
+    let mut entry = draft.entry.clone();
+    let mut needs = draft.needs.clone();
+    for (maps, member) in [(values.env, "env"), (values.header, "headers")] {
+        for (key, value) in maps {
+            let at = format!("/{member}/{key}");
+            let index = needs
+                .iter()
+                .position(|need| need.at.eq_ignore_ascii_case(&at) || need.label == *key);
+            match index {
+                Some(index) => {
+                    let need = needs.remove(index);
+                    entry = manager::fill(&entry, &need, value).map_err(Failure::usage)?;
+                }
+                None if member == "env" => {
+                    entry
+                        .env
+                        .get_or_insert_default()
+                        .insert(key.clone(), value.clone());
+                }
+                None => {
+                    entry
+                        .headers
+                        .get_or_insert_default()
+                        .insert(key.clone(), value.clone());
+                }
+            }
+        }
+    }
+    for (label, value) in values.set {
+        let Some(index) = needs
+            .iter()
+            .position(|need| need.label.eq_ignore_ascii_case(label))
+        else {
+            let known: Vec<&str> = draft.needs.iter().map(|need| need.label.as_str()).collect();
+            let failure = Failure::usage(format!("it asks for no `{label}`"));
+            return Err(if known.is_empty() {
+                failure
+            } else {
+                failure.hint(format!("it asks for: {}", known.join(", ")))
+            });
+        };
+        let need = needs.remove(index);
+        entry = manager::fill(&entry, &need, value).map_err(Failure::usage)?;
+    }
+    for value in values.args {
+        let open = |need: &Need| need.at.starts_with("/args/") && manager::is_open(&entry, need);
+        match needs.iter().position(open) {
+            Some(index) => {
+                let need = needs.remove(index);
+                entry = manager::fill(&entry, &need, value).map_err(Failure::usage)?;
+            }
+            None => entry.args.get_or_insert_default().push(value.clone()),
+        }
+    }
+    let open = needs.into_iter().filter(|need| manager::is_open(&entry, need));
+    let open = open.collect();
+    Ok((entry, open))
+}
+
+/// All that is missing, and how each is given.
+fn missing(open: &[Need]) -> Failure {
+    let names: Vec<&str> = open.iter().map(|need| need.label.as_str()).collect();
+    let ways: Vec<String> = open.iter().map(way).collect();
+    Failure::usage(format!("still to be given: {}", names.join(", "))).hint(ways.join(" "))
+}
+
+/// What to type for a value. A secret is named, not written: the command line is seen by others.
+fn way(need: &Need) -> String {
+    let label = &need.label;
+    let reference: String = label
+        .chars()
+        .map(|one| {
+            if one.is_ascii_alphanumeric() {
+                one.to_ascii_uppercase()
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    let value = if need.secret {
+        format!("${{{reference}}}")
+    } else {
+        "…".to_owned()
+    };
+    if let Some(name) = need.at.strip_prefix("/env/").filter(|name| name == label) {
+        format!("--env '{name}={value}'")
+    } else if let Some(name) = need.at.strip_prefix("/headers/").filter(|name| name == label) {
+        format!("--header '{name}: {value}'")
+    } else {
+        format!("--set '{label}={value}'")
+    }
+}
+
+fn show(name: &str, draft: &Draft, open: &[Need], session: &Session) {
+    eprintln!("{}", session.terminal.on_stderr().bold(&one_line(name)));
+    for (label, value) in review::target(&draft.target) {
+        eprintln!("  {:<12} {}", format!("{label}:"), one_line(&value));
+    }
+    for need in &draft.needs {
+        let is_open = open
+            .iter()
+            .any(|open| open.at == need.at && open.label == need.label);
+        let described = need.description.as_deref().unwrap_or_default();
+        let mark = match (is_open, need.required) {
+            (true, _) => "needs",
+            (false, true) => continue,
+            (false, false) => "takes",
+        };
+        let text = if described.is_empty() {
+            need.label.clone()
+        } else {
+            format!("{}: {described}", need.label)
+        };
+        eprintln!("  {:<12} {}", format!("{mark}:"), one_line(&text));
+    }
+    for warning in &draft.warnings {
+        warn(session.terminal.on_stderr(), warning, None);
+    }
+}
+
+/// Asks for one value; `None` when the person left.
+async fn ask(need: Need) -> Result<Option<String>, Failure> {
+    prompted(move || {
+        loop {
+            let label = format!("{}:", one_line(&need.label));
+            let described = one_line(need.description.as_deref().unwrap_or_default());
+            let value = if let Some(choices) = need.choices.clone().filter(|choices| !choices.is_empty()) {
+                Select::new(&label, choices).prompt()?
+            } else if need.secret {
+                let help = if described.is_empty() {
+                    "not shown; ${NAME} reads a variable when the server starts".to_owned()
+                } else {
+                    format!("{described}; not shown; ${{NAME}} reads a variable when the server starts")
+                };
+                Password::new(&label)
+                    .without_confirmation()
+                    .with_display_mode(PasswordDisplayMode::Masked)
+                    .with_help_message(&help)
+                    .prompt()?
+            } else {
+                let mut text = Text::new(&label);
+                if !described.is_empty() {
+                    text = text.with_help_message(&described);
+                }
+                if let Some(default) = &need.default {
+                    text = text.with_default(default);
+                }
+                text.prompt()?
+            };
+            if !value.trim().is_empty() {
+                return Ok(value);
+            }
+        }
+    })
+    .await
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Choice {
+    Add,
+    Try,
+    Leave,
+}
+
+async fn choose(name: String, unverified: bool) -> Result<Option<Choice>, Failure> {
+    let question = if unverified {
+        format!("`{name}` is unverified: is this its command?")
+    } else {
+        format!("Add `{name}`?")
+    };
+    let (add, attempt, leave) = ("add it", "try it, then add it", "leave it");
+    let chosen = prompted(move || Select::new(&question, vec![add, attempt, leave]).prompt()).await?;
+    Ok(chosen.map(|chosen| match chosen {
+        "add it" => Choice::Add,
+        "leave it" => Choice::Leave,
+        _ => Choice::Try,
+    }))
+}
+
+/// Prompts on a thread of its own; `None` when the person left.
+async fn prompted<T: Send + 'static>(
+    prompt: impl FnOnce() -> InquireResult<T> + Send + 'static,
+) -> Result<Option<T>, Failure> {
+    match tokio::task::spawn_blocking(prompt).await {
+        Ok(Ok(value)) => Ok(Some(value)),
+        Ok(Err(InquireError::OperationInterrupted)) => Err(Failure::interrupted()),
+        Ok(Err(_)) | Err(_) => Ok(None),
+    }
+}
+
+/// Tries an entry; `false` when it failed and the person leaves it.
+pub async fn tried(
+    name: &str,
+    entry: &ServerEntry,
+    accepted: bool,
+    asks: bool,
+    session: &Session,
+) -> Result<bool, Failure> {
+    let params = McpTest {
+        directory: session.directory.clone(),
+        entry: Some(entry.clone()),
+        accept_unverified: accepted.then_some(true),
+        work_done_token: session.token(),
+        ..Default::default()
+    };
+    let work = session
+        .manager
+        .test(&session.request, checked::<methods::Test>(params)?);
+    let result = session.work("Testing", work).await?;
+    if result.ok {
+        eprintln!("{}", result.message);
+        return Ok(true);
+    }
+    let failure = super::test::failed(result, session.json);
+    if !asks {
+        return Err(failure);
+    }
+    eprintln!("{}", failure.text(session.terminal.on_stderr()));
+    let question = format!("Add `{name}` all the same?");
+    let all_the_same = prompted(move || Confirm::new(&question).with_default(false).prompt()).await?;
+    Ok(all_the_same == Some(true))
+}
+
+/// Writes an entry and says so.
+pub async fn write(
+    name: &str,
+    entry: ServerEntry,
+    accepted: bool,
+    scope: Option<Scope>,
+    wanted: &Wanted<'_>,
+    session: &Session,
+) -> Result<(), Failure> {
+    let params = McpAdd {
+        directory: session.directory.clone(),
+        name: name.into(),
+        entry,
+        scope: wanted.project.then_some(Scope::Project).or(scope),
+        replace: wanted.replace.then_some(true),
+        dry_run: wanted.dry_run.then_some(true),
+        accept_unverified: accepted.then_some(true),
+        // It would be stopped again when this process ends, a moment later.
+        start: Some(false),
+        ..Default::default()
+    };
+    let is_remote = params.entry.url.is_some();
+    let written = session
+        .manager
+        .add(&session.request, checked::<methods::Add>(params)?)
+        .await?;
+    if session.json {
+        return output::json(&written);
+    }
+    if wanted.dry_run {
+        output::line(written.text.as_deref().unwrap_or_default())?;
+        eprintln!("Nothing was written");
+        return Ok(());
+    }
+    said(name, written.file.as_deref(), is_remote, session);
+    Ok(())
+}
+
+/// What was done, and the next step.
+fn said(name: &str, file: Option<&str>, is_remote: bool, session: &Session) {
+    let file = file.map(|file| format!(" to {file}")).unwrap_or_default();
+    eprintln!("Added `{name}`{file}");
+    let hint = session.terminal.on_stderr().cyan("hint:");
+    let login = if is_remote {
+        format!("; `pillion auth {name}` logs in, where it wants that")
+    } else {
+        String::new()
+    };
+    eprintln!("{hint} `pillion tools {name}` starts it and lists its tools{login}");
+}
+
+/// How a draft is run or reached, in the word that `--way` takes.
+pub fn word(draft: &Draft) -> &str {
+    match &draft.target {
+        Target::Local(local) => &local.command,
+        Target::Remote(_) => "remote",
+    }
+}
+
+/// The end of a command that adds drafts.
+pub fn exit(is_added: bool) -> Exit {
+    if is_added { Exit::Done } else { Exit::Denied }
+}

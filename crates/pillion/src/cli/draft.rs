@@ -341,7 +341,6 @@ pub async fn write(
         start: Some(false),
         ..Default::default()
     };
-    let is_remote = params.entry.url.is_some();
     let written = session
         .manager
         .add(&session.request, checked::<methods::Add>(params)?)
@@ -354,21 +353,16 @@ pub async fn write(
         eprintln!("Nothing was written");
         return Ok(());
     }
-    said(name, written.file.as_deref(), is_remote, session);
+    said(name, written.file.as_deref(), session);
     Ok(())
 }
 
 /// What was done, and the next step.
-fn said(name: &str, file: Option<&str>, is_remote: bool, session: &Session) {
+fn said(name: &str, file: Option<&str>, session: &Session) {
     let file = file.map(|file| format!(" to {file}")).unwrap_or_default();
     eprintln!("Added `{name}`{file}");
     let hint = session.terminal.on_stderr().cyan("hint:");
-    let login = if is_remote {
-        format!("; `pillion auth {name}` logs in, where it wants that")
-    } else {
-        String::new()
-    };
-    eprintln!("{hint} `pillion tools {name}` starts it and lists its tools{login}");
+    eprintln!("{hint} `pillion tools {name}` starts it and lists its tools");
 }
 
 /// How a draft is run or reached, in the word that `--way` takes.

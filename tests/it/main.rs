@@ -24,6 +24,7 @@ mod finding;
 mod framing;
 mod gallery;
 mod handshake;
+mod held;
 mod hostile;
 mod in_host;
 mod lifecycle;
@@ -93,6 +94,7 @@ fn main() {
     trials.extend(prompt_expand::stories());
     trials.extend(resource_tools::stories());
     trials.extend(rug_pull::stories());
+    trials.extend(held::stories());
     trials.extend(schema::stories());
     trials.extend(cli::stories());
     trials.extend(client_code::stories());

@@ -18,7 +18,15 @@ impl AuthorizationServer {
 
     /// The same with rules that come first: `rules` gets both origins, and gives those of the MCP server and of the issuer.
     pub fn with(rules: impl FnOnce(&str, &str) -> (Value, Value)) -> AuthorizationServer {
-        let (resource, issuer) = (HttpHost::bind(), HttpHost::bind());
+        AuthorizationServer::on(HttpHost::bind(), HttpHost::bind(), rules)
+    }
+
+    /// The same on hosts that are reached by another address than their own.
+    pub fn on(
+        resource: HttpHost,
+        issuer: HttpHost,
+        rules: impl FnOnce(&str, &str) -> (Value, Value),
+    ) -> AuthorizationServer {
         let (own, of_issuer) = rules(&resource.origin, &issuer.origin);
         resource.serve_rules(
             &joined(own, resource_rules(&resource.origin, &issuer.origin)),

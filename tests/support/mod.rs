@@ -10,6 +10,7 @@ pub mod contract;
 pub mod env;
 pub mod filling;
 pub mod frames;
+pub mod front;
 pub mod host;
 pub mod inbox;
 pub mod matching;

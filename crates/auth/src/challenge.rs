@@ -24,6 +24,20 @@ impl Challenge {
         self.parameter("scope")
     }
 
+    /// The same, asking for the scopes of another one besides its own, as that one does.
+    pub(crate) fn asking_with(mut self, other: &Challenge) -> Challenge {
+        let scope = crate::scope::union([self.scope(), other.scope()].into_iter().flatten());
+        let error = other.error().unwrap_or_default().to_owned();
+        self.parameters
+            .retain(|(name, _)| name != "scope" && name != "error");
+        for (name, value) in [("scope", scope), ("error", error)] {
+            if !value.is_empty() {
+                self.parameters.push((name.to_owned(), value));
+            }
+        }
+        self
+    }
+
     /// Where the protected resource describes itself (RFC 9728 §5.1).
     pub fn resource_metadata(&self) -> Option<&str> {
         self.parameter("resource_metadata")

@@ -9,12 +9,14 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
 use crate::error::{AuthError, shown_url};
+use crate::network::Network;
 
 /// From where a URL came: what may be reached depends on the server that named it.
 #[derive(Clone, Debug)]
 pub(crate) struct Reach {
     endpoint: Url,
     allow_private: bool,
+    network: Option<Network>,
 }
 
 /// How far a request may go.
@@ -31,7 +33,20 @@ impl Reach {
         Reach {
             endpoint: endpoint.clone(),
             allow_private,
+            network: None,
         }
+    }
+
+    /// The same, over the network of the server's own entry.
+    pub fn over(mut self, network: Option<Network>) -> Reach {
+        self.network = network;
+        self
+    }
+
+    /// The network of the server's entry, and whether the URL is the server's own.
+    pub fn network(&self, url: &Url) -> Option<(&Network, bool)> {
+        let is_own = url.origin() == self.endpoint.origin();
+        self.network.as_ref().map(|network| (network, is_own))
     }
 
     /// Checks a URL before it is asked. `what` says whose it is.

@@ -17,6 +17,7 @@ mod grants;
 mod guard;
 mod jwt;
 mod limits;
+mod network;
 mod pkce;
 mod probe;
 mod refresh;
@@ -29,6 +30,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod token;
+pub mod vault;
 mod web;
 
 pub use authorizer::{Authorizer, Stored};
@@ -37,6 +39,7 @@ pub use client::ClientKind;
 pub use discovery::Step;
 pub use error::AuthError;
 pub use flow::Started;
+pub use network::Network;
 pub use probe::Report;
 pub use secret::Secret;
 pub use settings::{AuthMethod, Enterprise, Grant, Key, Resource, Settings, SigningSettings};

@@ -2,6 +2,7 @@
 
 use url::Url;
 
+use crate::network::Network;
 use crate::secret::Secret;
 
 /// How to log in to one server.
@@ -9,6 +10,10 @@ use crate::secret::Secret;
 pub struct Settings {
     /// The server's endpoint. Tokens are stored for it.
     pub server_url: Url,
+    /// The address as it is configured, where that is none of the web: the server listens on a socket.
+    pub socket: Option<Url>,
+    /// How its machines are reached, where the entry has wishes of its own.
+    pub network: Option<Network>,
     /// Which of several accounts at the same server.
     pub account: Option<String>,
     /// How we introduce ourselves, `Pillion (Neovim)`.
@@ -38,6 +43,8 @@ impl Settings {
         Settings {
             title: server_url.host_str().unwrap_or_default().to_owned(),
             server_url,
+            socket: None,
+            network: None,
             account: None,
             client_name: client_name.into(),
             client_id: None,
@@ -61,7 +68,10 @@ impl Settings {
 
     /// Where this login is stored.
     pub fn key(&self) -> Key {
-        Key::new(&self.server_url, self.account.as_deref())
+        Key::new(
+            self.socket.as_ref().unwrap_or(&self.server_url),
+            self.account.as_deref(),
+        )
     }
 }
 
@@ -158,6 +168,10 @@ pub struct Key(String);
 impl Key {
     pub fn new(server_url: &Url, account: Option<&str>) -> Key {
         let mut url = server_url.clone();
+        if url.scheme() == "unix" {
+            // Servers on one socket are told apart by their path, which stands in the fragment.
+            url.set_query(server_url.fragment());
+        }
         url.set_fragment(account);
         // An http URL has a host, so both succeed.
         let _ = url.set_username("");

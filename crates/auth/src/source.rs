@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue};
 use url::Url;
 
 use crate::authorizer::Shared;
-use crate::challenge;
+use crate::challenge::{self, Challenge};
 use crate::dpop::{self, DPOP};
 use crate::error::{AuthError, shown};
 use crate::jwt::SigningKey;
@@ -160,6 +160,10 @@ impl ServerTokens {
         };
         if !matches!(verdict, Verdict::Retry) {
             // The login that follows needs to know what was asked for. A server that is silent about it asks for nothing.
+            let challenge = match verdict {
+                Verdict::Login(_) => self.joined(challenge),
+                Verdict::Retry | Verdict::Refuse(_) => challenge,
+            };
             self.shared.remember(&self.key, challenge);
         }
         if matches!(verdict, Verdict::Login(_)) && attempts.logins >= LOGINS_PER_REQUEST {
@@ -168,8 +172,28 @@ impl ServerTokens {
         verdict
     }
 
+    /// What was asked for last, with what another request wants more rights for meanwhile: the one login is for both.
+    fn joined(&self, challenge: Option<Challenge>) -> Option<Challenge> {
+        let waiting = self
+            .shared
+            .challenge(&self.key)
+            .filter(|waiting| waiting.error() == Some("insufficient_scope"));
+        match (waiting, challenge) {
+            (Some(waiting), Some(challenge)) => Some(challenge.asking_with(&waiting)),
+            (waiting, challenge) => challenge.or(waiting),
+        }
+    }
+
     async fn unauthorized(&self, refusal: &Refusal<'_>, attempts: &mut Attempts) -> Verdict {
         let record = self.shared.store.read(&self.key);
+        // Somebody logged in while the request was on its way; that it cannot be renewed does not matter then.
+        let is_old = record
+            .as_ref()
+            .is_some_and(|record| is_newer(record, refusal.sent));
+        if is_old && !attempts.renewed {
+            attempts.renewed = true;
+            return Verdict::Retry;
+        }
         let is_renewable = !self.settings.grant.is_interactive()
             || record
                 .as_ref()
@@ -182,12 +206,6 @@ impl ServerTokens {
             };
         }
         attempts.renewed = true;
-        if record
-            .as_ref()
-            .is_some_and(|record| is_newer(record, refusal.sent))
-        {
-            return Verdict::Retry;
-        }
         let challenge = challenge::bearer(refusal.challenges);
         self.shared.remember(&self.key, challenge);
         let stale = record.and_then(|record| record.access_token);

@@ -157,9 +157,11 @@ impl Web {
         reach: &Reach,
         limit: Duration,
     ) -> Result<Answer, AuthError> {
-        let client = match reach.check(what, url)? {
-            Span::Any => self.any(),
-            Span::Public => self.public(),
+        let span = reach.check(what, url)?;
+        let client = match (reach.network(url), span) {
+            (Some((network, is_own)), span) => network.client(is_own, span, &self.proxies),
+            (None, Span::Any) => self.any(),
+            (None, Span::Public) => self.public(),
         };
         let mut request = client.request(method, url.clone()).headers(headers);
         if let Some(body) = body {
@@ -197,36 +199,34 @@ impl Web {
     }
 
     fn any(&self) -> &reqwest::Client {
-        self.any.get_or_init(|| self.client(None))
+        self.any.get_or_init(|| client(&self.factory, None))
     }
 
     fn public(&self) -> &reqwest::Client {
         self.public.get_or_init(|| {
-            self.client(Some(Arc::new(PublicResolver {
-                proxies: self.proxies.clone(),
-            })))
+            let proxies = self.proxies.clone();
+            client(&self.factory, Some(Arc::new(PublicResolver { proxies })))
         })
     }
+}
 
-    fn client(&self, resolver: Option<Arc<PublicResolver>>) -> reqwest::Client {
-        let builder = || {
-            let builder = (self.factory)().redirect(reqwest::redirect::Policy::none());
-            match &resolver {
-                Some(resolver) => builder.dns_resolver(Arc::clone(resolver)),
-                None => builder,
-            }
-        };
-        builder().build().unwrap_or_else(|error| {
-            // A bare container has no certificates at all. Servers on this machine are reached without.
-            tracing::warn!(
-                "no certificates of certification authorities were found, https will fail: {error}"
-            );
-            builder()
-                .tls_certs_only([])
-                .build()
-                .expect("a client without certificates has nothing to load")
-        })
-    }
+/// A client that follows no redirect by itself.
+pub(crate) fn client(factory: &ClientFactory, resolver: Option<Arc<PublicResolver>>) -> reqwest::Client {
+    let builder = || {
+        let builder = factory().redirect(reqwest::redirect::Policy::none());
+        match &resolver {
+            Some(resolver) => builder.dns_resolver(Arc::clone(resolver)),
+            None => builder,
+        }
+    };
+    builder().build().unwrap_or_else(|error| {
+        // A bare container has no certificates at all. Servers on this machine are reached without.
+        tracing::warn!("no certificates of certification authorities were found, https will fail: {error}");
+        builder()
+            .tls_certs_only([])
+            .build()
+            .expect("a client without certificates has nothing to load")
+    })
 }
 
 fn bad(url: &Url, reason: &str) -> AuthError {

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::calls::Calls;
 use crate::catalog::names::Naming;
 use crate::changes::Changes;
+use crate::config::expand;
 use crate::consent::audit;
 use crate::consent::grants::Grants;
 use crate::consent::policy::{Candidate, Policy};
@@ -24,6 +25,8 @@ use crate::question::queue::Questions;
 use crate::sampling::Samples;
 use crate::server::eras::EraCache;
 use crate::server::in_host::HostLines;
+use crate::server::launch::Prepared;
+use crate::server::secrets::Secrets;
 use crate::sink::HostSink;
 
 /// What the host asked for in the handshake.
@@ -68,6 +71,7 @@ pub(crate) struct Core {
     pub questions: Questions,
     pub samples: Samples,
     pub host_lines: HostLines,
+    pub secrets: Secrets,
     pub calls: Calls,
     pub changes: Changes,
     pub eras: EraCache,
@@ -102,6 +106,7 @@ impl Core {
             questions: Questions::new(Arc::clone(&sink)),
             samples: Samples::default(),
             host_lines: HostLines::default(),
+            secrets: Secrets::default(),
             calls: Calls::default(),
             changes: Changes::default(),
             eras,
@@ -145,6 +150,14 @@ impl Core {
             let factory = || mcp::client_builder(&mcp::ClientOptions::default());
             auth::Authorizer::new(path, Arc::new(factory), self.env.proxy_hosts())
         })
+    }
+
+    /// What a reference in an entry stands for: a variable, or a secret that was found out for entries of this folder.
+    pub fn reference(&self, base: &Path, name: &str) -> Option<String> {
+        match expand::source(name) {
+            Some(_) => self.secrets.get(base, name),
+            None => self.env.variable(name),
+        }
     }
 
     fn directories(&self) -> MutexGuard<'_, Vec<Directory>> {
@@ -218,8 +231,8 @@ impl Core {
     }
 
     /// Why the administrator does not allow what is about to start, references filled in.
-    pub fn forbidden(&self, name: &str, target: &mcp::Target) -> Option<String> {
-        let (command, args, url) = match target {
+    pub fn forbidden(&self, name: &str, prepared: &Prepared) -> Option<String> {
+        let (command, args, url) = match &prepared.target {
             mcp::Target::Stdio(target) => {
                 let args: Vec<String> = target
                     .args
@@ -232,7 +245,7 @@ impl Core {
                     None,
                 )
             }
-            mcp::Target::Http(target) => (None, String::new(), Some(target.url.to_string())),
+            mcp::Target::Http(_) => (None, String::new(), prepared.address.clone()),
             mcp::Target::Relay(_) => (None, String::new(), None),
         };
         self.policy().forbids_candidate(Candidate {

@@ -93,7 +93,16 @@ pub(crate) fn start_error(error: &ConnectError) -> Error {
         ConnectError::Unreachable(reason) => hinted(
             ErrorKind::ConnectFailed,
             format!("the server cannot be reached: {reason}"),
-            "check that it runs, the address, and proxy settings",
+            match reason {
+                // The words of rustls.
+                _ if reason.contains("UnknownIssuer") || reason.contains("BadSignature") => {
+                    "if you know who signed its certificate, name their certificate as `tls.ca` of the entry"
+                }
+                _ if reason.contains("CertificateRequired") => {
+                    "it wants to see a certificate of yours: set `tls.cert` and `tls.key` of the entry"
+                }
+                _ => "check that it runs, the address, and proxy settings",
+            },
         ),
         ConnectError::UnsupportedVersion { .. } => hinted(
             ErrorKind::UnsupportedProtocol,

@@ -108,6 +108,18 @@ pub const DIRECTORIES: usize = 64;
 pub const LOGIN_SHELL: Duration = Duration::from_secs(3);
 /// How soon a person must begin a login for a call that waits for it; hosts are told at once that one is needed.
 pub const LOGIN_GRACE: Duration = Duration::from_secs(2);
+/// What the credential store, or the program of a `${cmd:…}`, may take: it may ask the person for a finger.
+pub const SECRET_WAIT: Duration = Duration::from_secs(60);
+/// Bytes that a program of an entry prints for a secret or for headers.
+pub const SECRET_BYTES: usize = 64 << 10;
+/// What a helper for headers may take: a request waits for it.
+pub const HELPER_WAIT: Duration = Duration::from_secs(10);
+/// How long the value of an `${input:…}` is waited for, as long as for a login.
+pub const INPUT_WAIT: Duration = Duration::from_secs(5 * 60);
+/// Characters of such a value.
+pub const INPUT_CHARS: u64 = 32_768;
+/// Bytes of a file of certificates; all authorities of a system take about 250 KiB.
+pub const PEM_BYTES: u64 = 4 << 20;
 /// How long a lock of a file is waited for.
 pub const LOCK_WAIT: Duration = Duration::from_secs(5);
 

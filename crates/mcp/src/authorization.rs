@@ -38,6 +38,8 @@ pub struct Attempts {
     pub renewed: bool,
     /// The server's nonce was taken over.
     pub nonce: bool,
+    /// The program that prints headers was run again.
+    pub helped: bool,
     /// Times a person was waited for.
     pub logins: u32,
 }

@@ -26,4 +26,5 @@ pub use target::{
     Transport,
 };
 pub use transport::http::{ClientOptions, client, client_builder, is_reserved_header};
+pub use transport::program::{ProgramError, run_program};
 pub use transport::relay::{Line, Mailbox, Relay};

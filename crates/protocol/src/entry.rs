@@ -38,6 +38,10 @@ pub struct ServerEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Dict<Text<0, 32768>, 64>>")]
     pub headers: Option<BTreeMap<String, String>>,
+    /// A program and its arguments; it prints more headers as a JSON object of texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<List<Text<1, 4096>, 64>>")]
+    pub headers_helper: Option<Vec<String>>,
     /// The transport to use with `url`, default tries both; `host`: the host itself is the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transport: Option<EntryTransport>,

@@ -124,6 +124,9 @@ pub struct RemoteTarget {
     pub transport: RemoteTransport,
     /// The names of the headers it is sent.
     pub header_names: Vec<String>,
+    /// The program that prints more of them, with its arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headers_helper: Option<Vec<String>>,
     /// Whether a login may follow.
     pub oauth: bool,
 }

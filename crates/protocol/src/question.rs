@@ -220,6 +220,9 @@ pub struct TextField {
     /// What the text must be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<TextFormat>,
+    /// Do not show what is typed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<bool>,
 }
 
 open_words! {

@@ -19,7 +19,7 @@ use super::stdio_play::unhex;
 use crate::support::clock;
 
 /// One runtime for all hosts of this process, on a thread of its own.
-fn runtime() -> &'static Handle {
+pub(crate) fn runtime() -> &'static Handle {
     static RUNTIME: OnceLock<Handle> = OnceLock::new();
     RUNTIME.get_or_init(|| {
         let (sender, receiver) = std::sync::mpsc::channel();

@@ -102,7 +102,7 @@ pub(crate) async fn discover(
 
 /// How far requests for this server may go.
 pub(crate) fn reach(settings: &Settings) -> Reach {
-    Reach::new(&settings.server_url, settings.tolerates("private-addresses"))
+    Reach::new(&settings.server_url, settings.tolerates("private-addresses")).over(settings.network.clone())
 }
 
 /// Tries the named authorization servers, the wanted one first.

@@ -22,7 +22,8 @@ pub(crate) async fn assertion(context: &Context, enterprise: &Enterprise) -> Res
     let endpoint = Url::parse(&enterprise.token_endpoint)
         .map_err(|error| AuthError::BadSettings(format!("`oauth.enterprise.tokenEndpoint`: {error}")))?;
     // The person configured this address, so it may lie in a private network.
-    let reach = Reach::new(&endpoint, true);
+    let settings = &context.settings;
+    let reach = Reach::new(&settings.server_url, true).over(settings.network.clone());
     let credentials = credentials(context, enterprise)?;
     let mut form = vec![
         ("grant_type", TOKEN_EXCHANGE.to_owned()),

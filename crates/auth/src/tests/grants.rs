@@ -73,6 +73,48 @@ async fn a_client_logs_in_for_itself() {
 }
 
 #[tokio::test]
+async fn a_client_signs_with_an_rsa_key() {
+    let scripted = Scripted::start().await;
+    let pem = include_str!("rsa-2048.pem");
+    let mut settings = scripted.settings();
+    settings.client_id = Some("me".to_owned());
+    let with = |algorithm: Option<&str>| Grant::ClientCredentials {
+        key: Some(SigningSettings {
+            private_key: Secret::new(pem),
+            algorithm: algorithm.map(str::to_owned),
+            key_id: None,
+        }),
+    };
+    settings.grant = with(Some("ES256"));
+    let error = retried(settings.clone(), &scripted).await.unwrap_err();
+    assert!(
+        error.to_string().contains("a key for RS256, not for ES256"),
+        "{error}"
+    );
+    for algorithm in [None, Some("RS256")] {
+        settings.grant = with(algorithm);
+        retried(settings.clone(), &scripted).await.unwrap();
+        let form = &scripted.seen("POST /token").last().unwrap().parameters.clone();
+        let jwt = &form["client_assertion"];
+        let (signed, signature) = jwt.rsplit_once('.').unwrap();
+        let header = URL_SAFE_NO_PAD.decode(signed.split('.').next().unwrap()).unwrap();
+        assert_eq!(serde_json::from_slice::<Value>(&header).unwrap()["alg"], "RS256");
+        let der = base64::engine::general_purpose::STANDARD
+            .decode(
+                pem.lines()
+                    .filter(|line| !line.starts_with('-'))
+                    .collect::<String>(),
+            )
+            .unwrap();
+        let key = ring::signature::RsaKeyPair::from_pkcs8(&der).unwrap();
+        let public = ring::signature::KeyPair::public_key(&key);
+        ring::signature::UnparsedPublicKey::new(&ring::signature::RSA_PKCS1_2048_8192_SHA256, public)
+            .verify(signed.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).unwrap())
+            .unwrap();
+    }
+}
+
+#[tokio::test]
 async fn an_assertion_of_somebody_else_is_presented_once() {
     let scripted = Scripted::start().await;
     scripted.on("POST /token", [answer(400, &json!({"error": "invalid_grant"}))]);
@@ -180,7 +222,7 @@ async fn a_bound_token_comes_with_a_fresh_proof_and_the_servers_nonce() {
         url: &url,
         status: 401,
         challenges: &[r#"DPoP error="use_dpop_nonce""#.to_owned()],
-        sent: None,
+        sent: Some(&http::HeaderValue::from_static("DPoP at-d")),
         nonce: Some("n-rs"),
     };
     let mut attempts = Attempts::default();

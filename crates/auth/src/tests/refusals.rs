@@ -146,3 +146,53 @@ async fn another_issuer_sees_nothing_of_the_old_one() {
     settings.issuer = Some(scripted.0.origin.clone());
     assert!(authorizer.start(settings).await.is_ok());
 }
+
+#[tokio::test]
+async fn a_login_that_took_place_meanwhile_is_enough() {
+    let (scripted, folder) = (Scripted::start().await, tempfile::tempdir().unwrap());
+    // Nothing to refresh with: without the newer token only a login would help.
+    preset(
+        folder.path(),
+        &scripted,
+        json!({"accessToken": "at-9", "refreshToken": null}),
+    );
+    let source = process(folder.path()).source(scripted.settings());
+    let mut attempts = Attempts::default();
+    let verdict = refused(&source, &scripted, 401, "Bearer", "Bearer at-0", &mut attempts).await;
+    assert!(matches!(verdict, Verdict::Retry), "{verdict:?}");
+    let verdict = refused(&source, &scripted, 401, "Bearer", "Bearer at-9", &mut attempts).await;
+    assert!(matches!(verdict, Verdict::Login(_)), "{verdict:?}");
+}
+
+#[tokio::test]
+async fn one_login_is_for_all_requests_that_wait_for_it() {
+    let (scripted, folder) = (Scripted::start().await, tempfile::tempdir().unwrap());
+    preset(
+        folder.path(),
+        &scripted,
+        json!({"scope": "files:read", "refreshToken": null}),
+    );
+    let authorizer = process(folder.path());
+    let source = authorizer.source(scripted.settings());
+    let more = r#"Bearer error="insufficient_scope", scope="files:write""#;
+    for (status, challenge) in [
+        (403, more),
+        (401, r#"Bearer error="invalid_token", scope="files:list""#),
+        (401, "Bearer"),
+    ] {
+        let verdict = refused(
+            &source,
+            &scripted,
+            status,
+            challenge,
+            "Bearer at-0",
+            &mut Attempts::default(),
+        )
+        .await;
+        assert!(matches!(verdict, Verdict::Login(_)), "{challenge}: {verdict:?}");
+    }
+    let started = authorizer.start(scripted.settings()).await.unwrap();
+    let url = Url::parse(started.url.as_deref().unwrap()).unwrap();
+    let scope = url.query_pairs().find(|(name, _)| name == "scope").unwrap().1;
+    assert!(scope.contains("files:write"), "{scope}");
+}

@@ -1,4 +1,7 @@
 //! `${VAR}` and `${VAR:-default}`, replaced when a server is started and never on the disk.
+//!
+//! Three further sources are written the same way: `${keyring:SERVICE/ACCOUNT}`, `${cmd:PROGRAM ARGUMENTS}` and
+//! `${input:ID}`. What they stand for is found out before (`server::secrets`); here they are names like any other.
 
 use std::collections::BTreeSet;
 
@@ -48,24 +51,68 @@ impl<'a> Expander<'a> {
     }
 }
 
-/// The names that a text refers to, those inside a default too.
-pub(crate) fn names(text: &str) -> Vec<String> {
-    let mut names = Vec::new();
+/// Calls back with every text inside a value.
+pub(crate) fn texts(value: &serde_json::Value, each: &mut impl FnMut(&str)) {
+    match value {
+        serde_json::Value::String(text) => each(text),
+        serde_json::Value::Array(items) => items.iter().for_each(|item| texts(item, each)),
+        serde_json::Value::Object(members) => members.values().for_each(|member| texts(member, each)),
+        _ => {}
+    }
+}
+
+/// Where the value of a reference that is no variable comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source<'a> {
+    /// The platform's credential store, by service and account.
+    Keyring(&'a str),
+    /// What a program prints.
+    Command(&'a str),
+    /// What a person is asked for.
+    Input(&'a str),
+}
+
+/// The source that a name belongs to; `None` for variables.
+pub(crate) fn source(name: &str) -> Option<Source<'_>> {
+    let (kind, rest) = name.split_once(':')?;
+    match kind {
+        "keyring" => Some(Source::Keyring(rest)),
+        "cmd" => Some(Source::Command(rest)),
+        "input" => Some(Source::Input(rest)),
+        _ => None,
+    }
+}
+
+/// The references of a text with their defaults, those inside a default too.
+pub(crate) fn references(text: &str) -> Vec<(&str, Option<&str>)> {
+    let mut found = Vec::new();
     let mut rest = text;
     while let Some(start) = rest.find("${") {
         let after = &rest[start + 2..];
-        if let Some((name, _, _)) = reference(after) {
-            names.push(name.to_owned());
+        if let Some((name, default, _)) = reference(after) {
+            found.push((name, default));
         }
         rest = after;
     }
-    names
+    found
 }
 
 /// Name, default and length of the reference that begins after `${`.
 fn reference(text: &str) -> Option<(&str, Option<&str>, usize)> {
     let end = text.find('}')?;
     let inside = &text[..end];
+    match source(inside) {
+        // Whatever stands in a command belongs to it.
+        Some(Source::Command(_)) => return Some((inside, None, end + 1)),
+        Some(Source::Keyring(_) | Source::Input(_)) => {
+            let (name, default) = match inside.split_once(":-") {
+                Some((name, default)) => (name, Some(default)),
+                None => (inside, None),
+            };
+            return Some((name, default, end + 1));
+        }
+        None => {}
+    }
     let (name, default) = match inside.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
         None => (inside, None),
@@ -103,5 +150,8 @@ mod tests {
         check("$A ${} ${1} ${A", "$A ${} ${1} ${A", &[]);
         check("${B:-}", "", &[]);
         check("é${A}é", "é1é", &[]);
+        check("${keyring:a/b:-c}", "c", &[]);
+        check("${cmd:a b:-c} ${input:x}", " ", &["cmd:a b:-c", "input:x"]);
+        check("${env:A}", "${env:A}", &[]);
     }
 }

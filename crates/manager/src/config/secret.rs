@@ -125,10 +125,15 @@ pub(crate) fn masked(entry: &ServerEntry) -> (ServerEntry, Vec<String>) {
             }
         }
     }
-    if let Some(args) = &mut entry.args {
-        for (index, masked) in masked_arguments(args) {
-            args[index] = masked;
-            pointers.push(format!("/args/{index}"));
+    for (member, words) in [
+        ("args", &mut entry.args),
+        ("headersHelper", &mut entry.headers_helper),
+    ] {
+        for words in words.iter_mut() {
+            for (index, masked) in masked_arguments(words) {
+                words[index] = masked;
+                pointers.push(format!("/{member}/{index}"));
+            }
         }
     }
     if let Some(url) = &mut entry.url {
@@ -214,6 +219,10 @@ pub(crate) fn masked_url(text: &str) -> String {
 
 /// A URL without credentials, query and fragment, as a status shows it.
 pub(crate) fn bare_url(text: &str) -> String {
+    // Behind a socket the fragment is the path.
+    if text.starts_with("unix:") {
+        return text.to_owned();
+    }
     let Ok(mut url) = url::Url::parse(text) else {
         return text.split(['?', '#']).next().unwrap_or_default().to_owned();
     };

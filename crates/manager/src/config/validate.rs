@@ -258,6 +258,7 @@ fn rules(entry: &ServerEntry, from_host: bool) -> Vec<Problem> {
             }
             for (member, is_set) in [
                 ("headers", entry.headers.is_some()),
+                ("headersHelper", entry.headers_helper.is_some()),
                 ("transport", entry.transport.is_some()),
                 ("oauth", entry.oauth.is_some()),
                 ("tls", entry.tls.is_some()),
@@ -296,6 +297,26 @@ fn rules(entry: &ServerEntry, from_host: bool) -> Vec<Problem> {
                 problems.push(Problem::at(&["url"], message));
             }
         }
+    }
+    if let Some(tls) = &entry.tls {
+        if tls.key.is_some() && tls.cert.is_none() {
+            problems.push(Problem::at(
+                &["tls", "key"],
+                "`tls.key` needs `tls.cert`, the certificate it belongs to",
+            ));
+        }
+        if entry.url.as_ref().is_some_and(|url| url.starts_with("unix:")) {
+            problems.push(Problem::at(
+                &["tls"],
+                "`tls` has no use at a socket: what goes through it stays on this machine",
+            ));
+        }
+    }
+    if entry.headers_helper.as_ref().is_some_and(Vec::is_empty) {
+        problems.push(Problem::at(
+            &["headersHelper"],
+            "`headersHelper` names no program",
+        ));
     }
     if let Some(headers) = &entry.headers {
         for name in headers.keys() {
@@ -360,8 +381,16 @@ pub(crate) fn remote_url(text: &str) -> Result<url::Url, String> {
     let url = url::Url::parse(text).map_err(|error| format!("`url` is no URL: {error}"))?;
     match url.scheme() {
         "http" | "https" if url.host().is_some() => Ok(url),
+        "unix" if !cfg!(unix) => Err("sockets (`unix:`) are not to be had on this platform".to_owned()),
+        "unix" if url.host().is_some() || url.path().len() < 2 => Err(
+            "the path of a socket is absolute, with three slashes: `unix:///run/server.sock#/mcp`".to_owned(),
+        ),
+        "unix" if url.query().is_some() => {
+            Err("the path behind a socket stands after `#`: `unix:///run/server.sock#/mcp`".to_owned())
+        }
+        "unix" => Ok(url),
         scheme => Err(format!(
-            "`url` begins with `{scheme}:`; `https:` or `http:` is expected"
+            "`url` begins with `{scheme}:`; `https:`, `http:` or `unix:` is expected"
         )),
     }
 }
@@ -454,6 +483,21 @@ mod tests {
         check(json!({"command": "x", "headers": {}}), &["/headers"]);
         check(json!({"url": "ftp://h"}), &["/url"]);
         check(json!({"url": "https://h", "args": []}), &["/args"]);
+        check(json!({"url": "unix:///run/a.sock#/mcp"}), &[]);
+        check(json!({"url": "unix://run/a.sock"}), &["/url"]);
+        check(
+            json!({"url": "unix:///run/a.sock", "tls": {"ca": "/a"}}),
+            &["/tls"],
+        );
+        check(json!({"url": "https://h", "tls": {"key": "/k"}}), &["/tls/key"]);
+        check(
+            json!({"url": "https://h", "headersHelper": []}),
+            &["/headersHelper"],
+        );
+        check(
+            json!({"command": "x", "headersHelper": ["y"]}),
+            &["/headersHelper"],
+        );
         check(json!({"command": "x", "timeoutMs": 10}), &["/timeoutMs"]);
         check(json!({"command": 5}), &["/command"]);
         check(json!({"command": "x", "env": {"A=B": "1"}}), &["/env/A=B"]);

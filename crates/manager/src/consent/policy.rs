@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use protocol::ServerEntry;
 use serde::Deserialize;
 
+use super::review;
 use crate::catalog::items::matches as matches_pattern;
 use crate::env::Env;
 use crate::limits;
@@ -84,11 +85,31 @@ impl Policy {
             return None;
         }
         let args = entry.args.clone().unwrap_or_default().join(" ");
-        self.forbids_candidate(Candidate {
+        let itself = self.forbids_candidate(Candidate {
             name,
             command: entry.command.as_deref(),
             args: &args,
             url: entry.url.as_deref(),
+        });
+        itself.or_else(|| {
+            let programs = review::programs(entry);
+            programs.iter().find_map(|words| self.denies_program(name, words))
+        })
+    }
+
+    /// Why a program may not be run for a secret. What is allowed is a matter of servers.
+    fn denies_program(&self, name: &str, words: &[String]) -> Option<String> {
+        let (command, args) = words.split_first()?;
+        let args = args.join(" ");
+        let candidate = Candidate {
+            name,
+            command: Some(command),
+            args: &args,
+            url: None,
+        };
+        self.rules.iter().find_map(|rules| match rules {
+            Err(problem) => Some(problem.clone()),
+            Ok(rules) => rules.denies(candidate),
         })
     }
 
@@ -118,17 +139,22 @@ fn paths(env: &Env) -> Vec<PathBuf> {
 
 impl Rules {
     fn forbids(&self, candidate: Candidate<'_>) -> Option<String> {
-        let reason = |rule: Option<&Rule>| {
-            let said = rule
-                .and_then(|rule| rule.reason.clone())
-                .or_else(|| self.reason.clone());
-            said.unwrap_or_else(|| "the administrator of this machine does not allow it".to_owned())
-        };
-        if let Some(rule) = self.deny.iter().find(|rule| rule.fits(candidate)) {
-            return Some(reason(Some(rule)));
-        }
-        let allow = self.allow.as_ref()?;
-        (!allow.iter().any(|rule| rule.fits(candidate))).then(|| reason(None))
+        self.denies(candidate).or_else(|| {
+            let allow = self.allow.as_ref()?;
+            (!allow.iter().any(|rule| rule.fits(candidate))).then(|| self.reason_of(None))
+        })
+    }
+
+    fn denies(&self, candidate: Candidate<'_>) -> Option<String> {
+        let rule = self.deny.iter().find(|rule| rule.fits(candidate))?;
+        Some(self.reason_of(Some(rule)))
+    }
+
+    fn reason_of(&self, rule: Option<&Rule>) -> String {
+        let said = rule
+            .and_then(|rule| rule.reason.clone())
+            .or_else(|| self.reason.clone());
+        said.unwrap_or_else(|| "the administrator of this machine does not allow it".to_owned())
     }
 }
 
@@ -188,5 +214,15 @@ mod tests {
             json!({"url": "https://a.example.com/mcp"}),
             None,
         );
+        for entry in [
+            json!({"url": "https://h/mcp", "headersHelper": ["/usr/bin/npx", "x"]}),
+            json!({"url": "https://h/mcp", "headers": {"a": "${cmd:npx x}"}}),
+        ] {
+            check(
+                json!({"deny": [{"command": "npx"}], "reason": "no"}),
+                entry,
+                Some("no"),
+            );
+        }
     }
 }

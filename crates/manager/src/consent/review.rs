@@ -10,6 +10,7 @@ use protocol::{
 use serde_json::{Value, json};
 
 use crate::config::{expand, file, secret};
+use crate::exchange::words;
 use crate::server::launch;
 
 /// Where the entry stands and why it is asked about.
@@ -89,6 +90,7 @@ pub(crate) fn target(entry: &ServerEntry, base: &Path) -> Target {
                 .flatten()
                 .map(|(name, _)| name.clone())
                 .collect(),
+            headers_helper: entry.headers_helper.clone(),
             oauth: !matches!(entry.oauth, Some(OauthSetting::Off(_))),
         });
     }
@@ -110,8 +112,8 @@ fn reads(entry: &ServerEntry) -> Vec<String> {
     let mut value = serde_json::to_value(entry).unwrap_or_default();
     // No reference is replaced there.
     value["tools"] = Value::Null;
-    texts(&value, &mut |text| {
-        for name in expand::names(text) {
+    expand::texts(&value, &mut |text| {
+        for (name, _) in expand::references(text) {
             reads.insert(format!("${{{name}}}"));
         }
     });
@@ -122,15 +124,6 @@ fn reads(entry: &ServerEntry) -> Vec<String> {
         reads.extend(tls.values().filter_map(Value::as_str).map(str::to_owned));
     }
     reads.into_iter().collect()
-}
-
-fn texts(value: &Value, each: &mut impl FnMut(&str)) {
-    match value {
-        Value::String(text) => each(text),
-        Value::Array(items) => items.iter().for_each(|item| texts(item, each)),
-        Value::Object(members) => members.values().for_each(|member| texts(member, each)),
-        _ => {}
-    }
 }
 
 /// Secrets that stand in the file already and that the new command or URL would be given.
@@ -189,6 +182,22 @@ fn relaxes(entry: &ServerEntry) -> Vec<String> {
     relaxes
 }
 
+/// The programs that are run for a secret of the entry, as their words; a line that is none is one word.
+pub(crate) fn programs(entry: &ServerEntry) -> Vec<Vec<String>> {
+    let mut programs: Vec<Vec<String>> = entry.headers_helper.iter().cloned().collect();
+    expand::texts(&launch::relevant(entry), &mut |text| {
+        for (name, _) in expand::references(text) {
+            if let Some(expand::Source::Command(line)) = expand::source(name) {
+                let words = words::split(line).unwrap_or_else(|_| vec![line.to_owned()]);
+                if !programs.contains(&words) {
+                    programs.push(words);
+                }
+            }
+        }
+    });
+    programs
+}
+
 pub(crate) fn warnings(entry: &ServerEntry, layer: Layer) -> Vec<String> {
     let mut warnings = Vec::new();
     for (name, _) in entry.env.iter().flatten() {
@@ -225,11 +234,19 @@ pub(crate) fn warnings(entry: &ServerEntry, layer: Layer) -> Vec<String> {
     if is_shell {
         warnings.push("the command is a shell: its arguments are a program".to_owned());
     }
+    let programs = programs(entry);
+    for words in &programs {
+        warnings.push(format!(
+            "runs `{}` at each start, for a secret",
+            secret::shown_arguments(words).join(" ")
+        ));
+    }
+    let mut commands = programs
+        .iter()
+        .filter_map(|words| words.first())
+        .chain(&entry.command);
     if matches!(layer, Layer::Project | Layer::ProjectPackage)
-        && entry
-            .command
-            .as_deref()
-            .is_some_and(|command| command.starts_with('.') || command.contains("./"))
+        && commands.any(|command| command.starts_with('.') || command.contains("./"))
     {
         warnings
             .push("the program is a file of the project: what it does changes with the project".to_owned());
@@ -266,6 +283,27 @@ mod tests {
         for hidden in ["tk-2", "k-1", "d-3"] {
             assert!(!text.contains(hidden), "{hidden} in {text}");
         }
+    }
+
+    #[test]
+    fn programs_that_are_asked_for_secrets_are_shown() {
+        let review = shown(
+            json!({"url": "https://h/mcp", "headersHelper": ["./print", "--token", "tk-4"],
+                "headers": {"x-api-key": "${cmd:op read op://dev/key}", "x-token": "${keyring:a/b}${input:c}"}}),
+            None,
+        );
+        assert_eq!(
+            review.reads,
+            ["${cmd:op read op://dev/key}", "${input:c}", "${keyring:a/b}"]
+        );
+        assert_eq!(
+            review.warnings,
+            [
+                "runs `./print --token ********` at each start, for a secret",
+                "runs `op read op://dev/key` at each start, for a secret"
+            ]
+        );
+        assert!(!serde_json::to_string(&review).unwrap().contains("tk-4"));
     }
 
     #[test]

@@ -109,6 +109,7 @@ impl Reader {
             "env_file" => self.text("envFile", name, value)?,
             "url" | "serverUrl" | "httpUrl" | "uri" | "baseUrl" => self.url(name, value)?,
             "headers" | "http_headers" => self.map("headers", name, value)?,
+            "headersHelper" => self.helper(value)?,
             "requestOptions" => {
                 for (inner, value) in value.as_object().into_iter().flatten() {
                     match inner.as_str() {
@@ -276,6 +277,24 @@ impl Reader {
                 self.object("env").entry(name).or_insert_with(|| reference.into());
             }
         }
+    }
+
+    /// Claude Code hands the line to a shell; here it is a program with its arguments.
+    fn helper(&mut self, value: &Value) -> Result<(), String> {
+        let words: Vec<Value> = match value {
+            Value::String(line) => match super::words::split(line) {
+                Ok(words) => words.into_iter().map(Value::from).collect(),
+                Err(_) => ["sh", "-c", line.as_str()].map(Value::from).into(),
+            },
+            Value::Array(_) => self
+                .texts("headersHelper", value)?
+                .into_iter()
+                .map(Value::from)
+                .collect(),
+            _ => return Err("`headersHelper` is no text".to_owned()),
+        };
+        self.out.insert("headersHelper".to_owned(), words.into());
+        Ok(())
     }
 
     fn url(&mut self, name: &str, value: &Value) -> Result<(), String> {

@@ -15,7 +15,7 @@ pub(crate) mod paste;
 pub(crate) mod server_json;
 #[cfg(test)]
 mod tests;
-mod words;
+pub(crate) mod words;
 pub(crate) mod write;
 mod yaml;
 

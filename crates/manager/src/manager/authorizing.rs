@@ -23,7 +23,7 @@ impl Manager {
             return self.forget_orphan(&params.server).await;
         }
         let server = self.server(&params.directory, &params.server)?;
-        let key = login_key(&server)?;
+        let key = login_key(&server).await?;
         let of_server = |error: AuthError| auth_error(&error).server(server.name.clone());
         let authorizer = self.core.authorizer();
         match action {
@@ -60,7 +60,7 @@ impl Manager {
             }
             AuthAction::Forget => {
                 server.stop().await;
-                let settings = login::settings(&server).ok();
+                let settings = login::settings(&server).await.ok();
                 let forgotten = authorizer.forget(&key, settings.as_ref()).await;
                 server.login_forgotten();
                 forgotten.map_err(of_server)?;
@@ -77,7 +77,9 @@ impl Manager {
     }
 
     async fn start_login(&self, server: &Arc<Server>) -> Result<AuthAck, Error> {
-        let settings = login::settings(server).map_err(|error| error.server(server.name.clone()))?;
+        let settings = login::settings(server)
+            .await
+            .map_err(|error| error.server(server.name.clone()))?;
         let started = match self.core.authorizer().start(settings).await {
             Ok(started) => started,
             Err(error) => {
@@ -171,7 +173,7 @@ impl Manager {
     /// `mcp.debug`: asks the server without a token, and looks at everything a login would look at.
     pub async fn debug(&self, request: &RequestContext, params: McpDebug) -> Result<DebugReport, Error> {
         let server = self.server(&params.directory, &params.server)?;
-        let key = login_key(&server)?;
+        let key = login_key(&server).await?;
         if let Some(refusal) = server.refusal() {
             return Err(refusal);
         }
@@ -183,7 +185,7 @@ impl Manager {
             &title,
             true,
         )?;
-        let settings = login::settings(&server)?;
+        let settings = login::settings(&server).await?;
         let authorizer = self.core.authorizer();
         let report = tokio::select! {
             report = authorizer.debug(&settings) => report,
@@ -251,7 +253,7 @@ impl Manager {
 }
 
 /// What the login of a server is stored under, for servers that may have one.
-fn login_key(server: &Server) -> Result<Key, Error> {
+async fn login_key(server: &Server) -> Result<Key, Error> {
     let mismatch = |what: &str, reason: &str| {
         Error::new(ErrorKind::TargetMismatch, format!("`{}` {what}", server.name))
             .reason(reason)
@@ -266,11 +268,10 @@ fn login_key(server: &Server) -> Result<Key, Error> {
             mismatch("has OAuth switched off", "oauth_disabled").hint("remove `oauth: false` from the entry")
         );
     }
-    // A reference that is not set is told by name.
-    match server.login_key() {
-        Some(key) => Ok(key),
-        None => Err(login::settings(server)
-            .err()
-            .unwrap_or_else(|| mismatch("has no URL", "local"))),
+    if let Some(key) = server.login_key() {
+        return Ok(key);
     }
+    // A reference that is not set is told by name; one that stands for a secret may be found out only now.
+    login::settings(server).await?;
+    server.login_key().ok_or_else(|| mismatch("has no URL", "local"))
 }

@@ -111,6 +111,8 @@ fn field(name: &str, property: &Value, required: bool) -> Result<QuestionField, 
             min_length: property.get("minLength").and_then(Value::as_u64),
             max_length: property.get("maxLength").and_then(Value::as_u64),
             format: text(property, "format").map(|format| text_format(&format)),
+            // Servers must not ask for secrets.
+            secret: None,
         }
         .into()),
         Some("number") => Ok(NumberField {

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcp::{Flavour, HttpTarget, StdioTarget, Target};
-use protocol::{Error, ErrorKind, ServerEntry};
+use protocol::{Error, ErrorKind, ServerEntry, ServerName};
 use serde_json::json;
 
+use super::helper::Helper;
+use super::network::{self, Network};
 use super::{in_host, login_shell};
 use crate::config::expand::Expander;
 use crate::config::{file, secret, validate};
@@ -38,7 +41,7 @@ pub(crate) fn digest_of(core: &Core, name: &str, entry: &ServerEntry) -> String 
 
 /// The members that decide what is launched.
 pub(crate) fn relevant(entry: &ServerEntry) -> serde_json::Value {
-    json!([
+    let mut relevant = json!([
         entry.command,
         entry.args,
         entry.env,
@@ -50,7 +53,29 @@ pub(crate) fn relevant(entry: &ServerEntry) -> serde_json::Value {
         entry.oauth,
         entry.protocol,
         entry.elicitation,
-    ])
+    ]);
+    // Digests stand in files: one more member must not make other ones of the entries that do not have it.
+    let more = [
+        ("headersHelper", json!(entry.headers_helper)),
+        ("tls", json!(entry.tls)),
+        ("account", json!(entry.account)),
+    ];
+    let more = more.into_iter().filter(|(_, value)| !value.is_null());
+    if let Some(list) = relevant.as_array_mut() {
+        list.extend(more.map(|(name, value)| json!({ name: value })));
+    }
+    relevant
+}
+
+/// What is started or reached, and how.
+pub(crate) struct Prepared {
+    pub target: Target,
+    /// What was done with the environment.
+    pub notes: Vec<String>,
+    /// The address of a remote server as it is configured, references filled in.
+    pub address: Option<String>,
+    /// Prints headers for it.
+    pub helper: Option<Arc<Helper>>,
 }
 
 /// How much of Pillion's environment a server gets.
@@ -61,23 +86,34 @@ pub(crate) enum Inherit {
     Guarded,
 }
 
-/// Prepares an entry for its start, and says what it did with the environment. Reads `envFile`, may ask the login shell;
-/// starts nothing of the server.
-pub(crate) async fn target(
+/// Prepares an entry for its start, once its secrets are found out. Reads `envFile` and certificates, may ask the login
+/// shell, runs the helper for headers; starts nothing of the server.
+pub(crate) async fn prepare(
+    core: &Arc<Core>,
     entry: &ServerEntry,
-    env: &Env,
+    name: &ServerName,
     base: &Path,
     inherit: Inherit,
-    client: &(dyn Fn() -> reqwest::Client + Sync),
-) -> Result<(Target, Vec<String>), Error> {
+) -> Result<Prepared, Error> {
+    if let Some(target) = in_host::target(core, name, entry) {
+        return Ok(Prepared {
+            target,
+            notes: Vec::new(),
+            address: None,
+            helper: None,
+        });
+    }
     match (&entry.command, &entry.url) {
         (Some(command), None) => {
-            let (target, notes) = local(entry, command, env, base, inherit).await?;
-            Ok((Target::Stdio(target), notes))
+            let (target, notes) = local(core, entry, command, base, inherit).await?;
+            Ok(Prepared {
+                target: Target::Stdio(target),
+                notes,
+                address: None,
+                helper: None,
+            })
         }
-        (None, Some(url)) => {
-            remote(entry, url, env, client()).map(|target| (Target::Http(target), Vec::new()))
-        }
+        (None, Some(url)) => remote(core, entry, name, url, base, inherit).await,
         _ => Err(Error::new(
             ErrorKind::StartFailed,
             "an entry needs `command` or `url`",
@@ -86,13 +122,14 @@ pub(crate) async fn target(
 }
 
 async fn local(
+    core: &Core,
     entry: &ServerEntry,
     command: &str,
-    env: &Env,
     base: &Path,
     inherit: Inherit,
 ) -> Result<(StdioTarget, Vec<String>), Error> {
-    let process = |name: &str| env.variable(name);
+    let env = &core.env;
+    let process = |name: &str| core.reference(base, name);
     let mut expander = Expander::new(&process);
     let env_file = entry
         .env_file
@@ -105,7 +142,10 @@ async fn local(
     };
 
     // References see the variables of `envFile` too: it belongs to the entry.
-    let both = |name: &str| from_file.get(name).cloned().or_else(|| env.variable(name));
+    let both = |name: &str| {
+        let own = from_file.get(name).cloned();
+        own.or_else(|| core.reference(base, name))
+    };
     let mut expander = Expander::new(&both);
     let command = expander.text(command);
     let args: Vec<OsString> = entry
@@ -164,7 +204,7 @@ async fn local(
 }
 
 /// Takes from the environment of a project's server what a project may not have unasked; says what, by name.
-fn withhold(
+pub(super) fn withhold(
     variables: &mut BTreeMap<OsString, OsString>,
     from_file: &BTreeMap<String, String>,
     own: &[(String, String)],
@@ -228,7 +268,7 @@ pub(super) fn unset(expander: Expander<'_>) -> Result<(), Error> {
 }
 
 /// The program to run, as an absolute path.
-async fn resolve(
+pub(super) async fn resolve(
     command: &str,
     cwd: &Path,
     env: &Env,
@@ -409,9 +449,16 @@ fn parse_env_file(text: &str) -> Result<BTreeMap<String, String>, usize> {
     Ok(variables)
 }
 
-fn remote(entry: &ServerEntry, url: &str, env: &Env, client: reqwest::Client) -> Result<HttpTarget, Error> {
-    let process = |name: &str| env.variable(name);
-    let mut expander = Expander::new(&process);
+async fn remote(
+    core: &Core,
+    entry: &ServerEntry,
+    name: &str,
+    url: &str,
+    base: &Path,
+    inherit: Inherit,
+) -> Result<Prepared, Error> {
+    let lookup = |name: &str| core.reference(base, name);
+    let mut expander = Expander::new(&lookup);
     let url = expander.text(url);
     let named: Vec<(String, String)> = entry
         .headers
@@ -419,9 +466,15 @@ fn remote(entry: &ServerEntry, url: &str, env: &Env, client: reqwest::Client) ->
         .flatten()
         .map(|(name, value)| (name.clone(), expander.text(value)))
         .collect();
+    let helper: Option<Vec<String>> = entry
+        .headers_helper
+        .as_ref()
+        .map(|words| words.iter().map(|word| expander.text(word)).collect());
     unset(expander)?;
-    let url = validate::remote_url(&url)
+    let configured = validate::remote_url(&url)
         .map_err(|message| Error::new(ErrorKind::StartFailed, message).hint("correct `url` of the entry"))?;
+    let (url, socket) = network::address(configured.clone());
+    let network = Network::read(entry, socket.as_ref(), &lookup, &core.env, base).await?;
     let mut headers = HeaderMap::new();
     for (name, value) in named {
         let bad = |what: &str| {
@@ -440,12 +493,25 @@ fn remote(entry: &ServerEntry, url: &str, env: &Env, client: reqwest::Client) ->
         Some(protocol::EntryTransport::Http) => Flavour::Streamable,
         Some(protocol::EntryTransport::Sse) => Flavour::Sse,
     };
-    Ok(HttpTarget {
-        url,
-        headers,
-        flavour,
-        client,
-        tokens: None,
+    let client = match network.is_usual() {
+        true => core.client().clone(),
+        false => network.client()?,
+    };
+    let helper = match helper {
+        Some(words) => Some(Helper::start(words, name, &configured, base, inherit, &core.env).await?),
+        None => None,
+    };
+    Ok(Prepared {
+        target: Target::Http(HttpTarget {
+            url,
+            headers,
+            flavour,
+            client,
+            tokens: None,
+        }),
+        notes: Vec::new(),
+        address: Some(configured.to_string()),
+        helper,
     })
 }
 

@@ -1,5 +1,6 @@
 //! The login of one server: what is needed, whose tokens its requests carry, and waiting for a person meanwhile.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use auth::{
@@ -19,6 +20,7 @@ use url::Url;
 
 use super::Server;
 use super::launch;
+use super::network::{self, Network};
 use super::state::{Failure, State};
 use crate::config::expand::Expander;
 use crate::core::Core;
@@ -63,11 +65,6 @@ impl Login {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why a running server needs a login.
-    pub fn need(&self) -> Option<Failure> {
-        self.known().need.clone()
-    }
-
     fn tell(&self) {
         self.news.send_modify(|count| *count += 1);
     }
@@ -85,9 +82,12 @@ impl Server {
         if matches!(entry.oauth, Some(OauthSetting::Off(_))) {
             return None;
         }
-        let process = |name: &str| self.core.env.variable(name);
-        let mut expander = Expander::new(&process);
+        let lookup = |name: &str| self.core.reference(&self.base, name);
+        let mut expander = Expander::new(&lookup);
         let url = Url::parse(&expander.text(entry.url.as_ref()?)).ok()?;
+        if !expander.unset().is_empty() {
+            return None;
+        }
         Some(Key::new(&url, entry.account.as_deref()))
     }
 
@@ -130,7 +130,13 @@ impl Server {
 
     /// Whether it does not work for want of a login.
     pub fn needs_login(&self) -> bool {
-        matches!(self.state(), State::NeedsAuth { .. }) || self.login.need().is_some()
+        matches!(self.state(), State::NeedsAuth { .. }) || self.login.known().need.is_some()
+    }
+
+    /// Why it needs a login although it runs. Tokens that are stored already and take effect in a moment are enough.
+    pub fn login_need(&self) -> Option<Failure> {
+        let need = self.login.known().need.clone()?;
+        (!self.has_new_login()).then_some(need)
     }
 
     /// A login has begun, or its start failed.
@@ -197,7 +203,7 @@ impl Server {
         let mut news = self.login.news.subscribe();
         let deadline = Instant::now() + limits::LOGIN_GRACE;
         loop {
-            if self.login.need().is_none() {
+            if self.login.known().need.is_none() {
                 return true;
             }
             if self.is_authorizing() {
@@ -214,11 +220,11 @@ impl Server {
 }
 
 /// The tokens for the requests to a server; `None` where logins are switched off.
-pub(super) fn tokens(server: &Arc<Server>) -> Result<Option<Arc<dyn mcp::TokenSource>>, Error> {
+pub(super) async fn tokens(server: &Arc<Server>) -> Result<Option<Arc<dyn mcp::TokenSource>>, Error> {
     if matches!(server.entry().oauth, Some(OauthSetting::Off(_))) {
         return Ok(None);
     }
-    let tokens = server.core.authorizer().source(settings(server)?);
+    let tokens = server.core.authorizer().source(settings(server).await?);
     // A new start finds out anew.
     *server.login.known() = Known {
         seen: server.seen_now(),
@@ -253,6 +259,7 @@ impl mcp::TokenSource for Source {
     ) -> BoxFuture<'a, bool> {
         async move {
             let mut own = own_attempts(attempts);
+            let before = self.server.upgrade().and_then(|server| server.seen_now());
             let verdict = self.tokens.refused(&own_refusal(&refusal), &mut own).await;
             attempts.renewed = own.renewed;
             attempts.nonce = own.nonce;
@@ -266,16 +273,23 @@ impl mcp::TokenSource for Source {
             };
             let error = error.map(|error| auth_error(&error));
             let seen = server.seen_now();
+            // A login took effect while this was decided: to ask for another one now would be one too many.
+            if may_log_in && seen != before && seen.is_some_and(|seen| seen.is_usable) {
+                attempts.logins += 1;
+                attempts.renewed = false;
+                return true;
+            }
+            // A server that does not run yet ends its start with it.
+            let is_running = server.connected().is_some();
             {
                 let mut known = server.login.known();
                 known.refusal.clone_from(&error);
                 known.seen = seen;
+                let Some(error) = error.filter(|_| may_log_in && is_running) else {
+                    return false;
+                };
+                known.need = Some(Failure::now(error));
             }
-            // A server that does not run yet ends its start with it.
-            let (Some(error), true, Some(_)) = (error, may_log_in, server.connected()) else {
-                return false;
-            };
-            server.login.known().need = Some(Failure::now(error));
             server.changed(ChangeReason::State);
             server.login_moved();
             let logged_in = server.wait_for_login().await;
@@ -313,19 +327,28 @@ pub(super) fn own_refusal<'a>(refusal: &mcp::Refusal<'a>) -> auth::Refusal<'a> {
     }
 }
 
-/// How to log in to a server: its entry, with all references filled in.
-pub(crate) fn settings(server: &Server) -> Result<Settings, Error> {
-    settings_of(&server.core, &server.entry(), &server.name)
+/// How to log in to a server: its entry, with all references filled in. What they stand for is found out only where the
+/// server may run.
+pub(crate) async fn settings(server: &Server) -> Result<Settings, Error> {
+    if server.refusal().is_none() {
+        server.find_secrets(false).await?;
+    }
+    settings_of(&server.core, &server.entry(), &server.name, &server.base).await
 }
 
 /// The same, for an entry that no server was made from.
-pub(super) fn settings_of(core: &Core, entry: &ServerEntry, name: &str) -> Result<Settings, Error> {
+pub(super) async fn settings_of(
+    core: &Core,
+    entry: &ServerEntry,
+    name: &str,
+    base: &Path,
+) -> Result<Settings, Error> {
     let wishes = match &entry.oauth {
         Some(OauthSetting::On(oauth)) => oauth.clone(),
         Some(OauthSetting::Off(_)) | None => OAuth::default(),
     };
-    let process = |name: &str| core.env.variable(name);
-    let mut expander = Expander::new(&process);
+    let lookup = |name: &str| core.reference(base, name);
+    let mut expander = Expander::new(&lookup);
     let url = expander.text(entry.url.as_deref().unwrap_or_default());
     let mut filled = |text: &Option<String>| text.as_deref().map(|text| expander.text(text));
     let uri = |uri: &Option<protocol::Uri>| uri.as_ref().map(ToString::to_string);
@@ -355,7 +378,9 @@ pub(super) fn settings_of(core: &Core, entry: &ServerEntry, name: &str) -> Resul
     let wrong =
         |message: String| Error::new(ErrorKind::AuthFailed, message).hint("correct `oauth` of the entry");
     let missing = |name: &str, grant: &str| wrong(format!("the grant `{grant}` needs `oauth.{name}`"));
-    let server_url = Url::parse(&url).map_err(|error| wrong(format!("`url`: {error}")))?;
+    let configured = Url::parse(&url).map_err(|error| wrong(format!("`url`: {error}")))?;
+    let (server_url, socket) = network::address(configured);
+    let network = Network::read(entry, socket.as_ref(), &lookup, &core.env, base).await?;
     let grant = match &wishes.grant {
         None | Some(GrantType::AuthorizationCode) => Grant::AuthorizationCode,
         Some(GrantType::DeviceCode) => Grant::DeviceCode,
@@ -386,6 +411,8 @@ pub(super) fn settings_of(core: &Core, entry: &ServerEntry, name: &str) -> Resul
     };
     let host = &core.settings().client_name;
     Ok(Settings {
+        network: network.of_logins(),
+        socket,
         account: entry.account.clone(),
         title: entry.label.clone().unwrap_or_else(|| name.to_owned()),
         client_id,

@@ -1,13 +1,17 @@
 //! One configured server: its entry, its state, its log and its catalog. A task of its own runs it.
 
 pub(crate) mod eras;
+mod helper;
 mod host;
 pub(crate) mod in_host;
 pub(crate) mod launch;
 pub(crate) mod login;
 mod login_shell;
 mod logs;
+mod network;
+mod program;
 mod runner;
+pub(crate) mod secrets;
 pub(crate) mod state;
 pub(crate) mod trial;
 
@@ -212,6 +216,14 @@ impl Server {
     /// Whether it comes from a project, by file or by package.
     pub fn is_of_project(&self) -> bool {
         self.root.is_some()
+    }
+
+    /// How much of Pillion's environment it gets.
+    pub fn inherit(&self) -> launch::Inherit {
+        match self.is_of_project() {
+            true => launch::Inherit::Guarded,
+            false => launch::Inherit::All,
+        }
     }
 
     pub fn faults(&self) -> Vec<String> {

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::eras::EraCache;
 use super::host::Host;
 use super::state::{Failure, State};
-use super::{Server, in_host, launch, login};
+use super::{Server, helper, launch, login};
 use crate::core::Core;
 use crate::env;
 use crate::error::{exit_error, start_error};
@@ -342,6 +342,11 @@ impl Runner {
 
 /// Starts a server once.
 async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Error> {
+    // A person may be asked, and must not hold the starts of others up meanwhile.
+    if let Some(refusal) = server.refusal() {
+        return Err(refusal);
+    }
+    server.find_secrets(true).await?;
     let _turn = server
         .core
         .starts
@@ -354,25 +359,12 @@ async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Error>
     }
     let entry = server.entry();
     let base: &Path = &server.base;
-    let policy = if server.is_of_project() {
-        launch::Inherit::Guarded
-    } else {
-        launch::Inherit::All
-    };
-    let (mut target, notes) = match in_host::target(&server.core, &server.name, &entry) {
-        Some(target) => (target, Vec::new()),
-        None => {
-            launch::target(&entry, &server.core.env, base, policy, &|| {
-                server.core.client().clone()
-            })
-            .await?
-        }
-    };
-    server.set_environment(notes);
-    if let Target::Http(target) = &mut target {
-        target.tokens = login::tokens(&server)?;
+    let mut prepared = launch::prepare(&server.core, &entry, &server.name, base, server.inherit()).await?;
+    server.set_environment(std::mem::take(&mut prepared.notes));
+    if let Target::Http(target) = &mut prepared.target {
+        target.tokens = helper::beneath(prepared.helper.take(), login::tokens(&server).await?);
     }
-    if let Some(reason) = server.core.forbidden(&server.name, &target) {
+    if let Some(reason) = server.core.forbidden(&server.name, &prepared) {
         return Err(Error::new(
             ErrorKind::Denied,
             format!("`{}` is forbidden: {reason}", server.name),
@@ -399,8 +391,8 @@ async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Error>
         server.start_timeout(),
     );
     let host = Arc::new(Host::new(&server, generation));
-    let is_remote = matches!(target, Target::Http(_));
-    match mcp::connect(target, options, host).await {
+    let is_remote = matches!(prepared.target, Target::Http(_));
+    match mcp::connect(prepared.target, options, host).await {
         Ok(connection) => {
             // Silence alone does not settle an era: a cold start may have been slow to answer.
             if connection.info().settled {

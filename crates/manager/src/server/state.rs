@@ -103,7 +103,7 @@ impl Server {
         let state = self.state();
         if self.is_authorizing() {
             Name::Authorizing
-        } else if matches!(state, State::Ready { .. }) && self.login.need().is_some() {
+        } else if matches!(state, State::Ready { .. }) && self.login_need().is_some() {
             Name::NeedsAuth
         } else if matches!(state, State::NeedsAuth { .. }) && self.has_new_login() {
             // It is about to start with it; another login would be one too many.
@@ -162,7 +162,7 @@ impl Server {
         let is_enabled = self.is_enabled();
         let login_key = self.login_key();
         let stored = self.stored_login().filter(|stored| stored.has_token);
-        let need = self.login.need().filter(|_| ready.is_some());
+        let need = self.login_need().filter(|_| ready.is_some());
         let auth = if self.is_authorizing() {
             Auth::Pending
         } else if login_key.is_some() && (need.is_some() || matches!(state, State::NeedsAuth { .. })) {

@@ -21,7 +21,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
 use super::launch::{self, Inherit};
-use super::{in_host, login, runner};
+use super::{helper, login, runner, secrets};
 use crate::catalog::items::Reader;
 use crate::core::Core;
 use crate::error::{auth_error, call_error, start_error};
@@ -144,23 +144,27 @@ async fn open(
     work: &Work<'_>,
 ) -> Result<Connection, Error> {
     let entry = &trial.entry;
-    let mut target = match in_host::target(core, &trial.name, entry) {
-        Some(target) => target,
-        None => {
-            launch::target(entry, &core.env, &trial.base, trial.inherit, &|| {
-                core.client().clone()
-            })
-            .await?
-            .0
-        }
+    let subject = secrets::Subject {
+        name: &trial.name,
+        label: &trial.name,
+        base: &trial.base,
+        inherit: trial.inherit,
+        // A test may be of something that nobody has agreed to keep.
+        ask_in: None,
     };
-    if let Target::Http(target) = &mut target
-        && !matches!(entry.oauth, Some(OauthSetting::Off(_)))
-    {
-        let settings = login::settings_of(core, entry, &trial.name)?;
-        target.tokens = Some(Arc::new(Tokens(core.authorizer().source(settings))));
+    secrets::find(core, entry, &subject, true).await?;
+    let mut prepared = launch::prepare(core, entry, &trial.name, &trial.base, trial.inherit).await?;
+    if let Target::Http(target) = &mut prepared.target {
+        let tokens: Option<Arc<dyn TokenSource>> = match &entry.oauth {
+            Some(OauthSetting::Off(_)) => None,
+            _ => {
+                let settings = login::settings_of(core, entry, &trial.name, &trial.base).await?;
+                Some(Arc::new(Tokens(core.authorizer().source(settings))))
+            }
+        };
+        target.tokens = helper::beneath(prepared.helper.take(), tokens);
     }
-    if let Some(reason) = core.forbidden(&trial.name, &target) {
+    if let Some(reason) = core.forbidden(&trial.name, &prepared) {
         return Err(
             Error::new(ErrorKind::Denied, format!("this is forbidden: {reason}")).by("administrator"),
         );
@@ -179,7 +183,7 @@ async fn open(
     }
     options.capabilities.sampling = false;
     options.stop_grace = limits::TRIAL_GRACE;
-    mcp::connect(target, options, host)
+    mcp::connect(prepared.target, options, host)
         .await
         .map_err(|error| start_error(&error))
 }

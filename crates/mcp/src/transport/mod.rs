@@ -24,6 +24,7 @@ mod child;
 mod line;
 #[cfg(test)]
 pub(crate) mod memory;
+pub(crate) mod program;
 pub(crate) mod stderr;
 
 /// Takes what a link received. Links hold it weakly: a connection nobody holds any more ends.

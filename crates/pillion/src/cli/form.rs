@@ -1,7 +1,7 @@
 //! The prompts of a question: one per field, then a look at the whole. They draw on stderr.
 
 use inquire::error::{InquireError, InquireResult};
-use inquire::{MultiSelect, Select, Text};
+use inquire::{MultiSelect, Password, PasswordDisplayMode, Select, Text};
 use protocol::{AnswerValue, Choice, FormQuestion, QuestionField, UrlQuestion};
 
 use super::ask::{Content, Earlier, Reply};
@@ -98,6 +98,15 @@ pub fn label(field: &QuestionField) -> &str {
 fn field(field: &QuestionField, before: Option<AnswerValue>) -> InquireResult<Option<AnswerValue>> {
     let before = before.or_else(|| default(field));
     match field {
+        QuestionField::Text(field) if field.secret == Some(true) => {
+            let label = Label::new(&field.label, field.description.as_deref(), field.required);
+            let text = Password::new(&label.text)
+                .with_display_mode(PasswordDisplayMode::Masked)
+                .with_help_message(&label.help)
+                .without_confirmation()
+                .prompt()?;
+            Ok((label.required || !text.is_empty()).then_some(AnswerValue::Text(text)))
+        }
         QuestionField::Text(field) => typed(
             &Label::new(&field.label, field.description.as_deref(), field.required),
             before,

@@ -76,6 +76,10 @@ pub fn target(target: &Target) -> Vec<(&'static str, String)> {
             if !remote.header_names.is_empty() {
                 lines.push(("headers", remote.header_names.join(", ")));
             }
+            if let Some(words) = &remote.headers_helper {
+                let words = serde_json::to_string(words).unwrap_or_default();
+                lines.push(("helper", words));
+            }
             if remote.oauth {
                 lines.push(("login", "the server may ask for one".to_owned()));
             }

@@ -8,13 +8,14 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::stories;
-use crate::support::{Host, HostOptions, TestEnv, clock};
+use crate::support::peer::endpoints;
+use crate::support::{Host, HostOptions, PeerClient, RpcError, TestEnv, clock, frames};
 
 pub fn stories() -> Vec<Trial> {
     stories!("peers":
         tokens_are_tiers, pages_and_strangers_stay_out, a_posted_server_waits_for_the_person, patches_are_all_or_none,
-        json_rpc_by_post, news_by_websocket, questions_never_reach_a_peer, only_open_directories, bodies_are_bounded,
-        the_file_goes_with_the_endpoint, only_loopback,
+        every_carrier_answers_alike, odd_messages_over_every_carrier, news_by_websocket, questions_never_reach_a_peer,
+        only_open_directories, bodies_are_bounded, the_file_goes_with_the_endpoint, a_killed_endpoint_is_tidied_away, only_loopback,
     )
 }
 
@@ -38,12 +39,6 @@ pub fn start(env: &TestEnv) -> (Host, Peer, Peer) {
     };
     let (full, read_only) = (peer("full"), peer("readOnly"));
     (host, full, read_only)
-}
-
-fn endpoints(env: &TestEnv) -> Vec<Value> {
-    let text = std::fs::read_to_string(env.data().join("peers.json")).unwrap_or_default();
-    let value: Value = serde_json::from_str(&text).unwrap_or_default();
-    value["endpoints"].as_array().cloned().unwrap_or_default()
 }
 
 impl Peer {
@@ -83,13 +78,6 @@ impl Peer {
             .unwrap_or_else(|| panic!("no status in {answer:?}"));
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
         (status, serde_json::from_str(body).unwrap_or_default())
-    }
-
-    fn rpc(&self, method: &str, params: &Value) -> Value {
-        let body = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
-        let (status, answer) = self.send("POST", "/", &[], &body.to_string());
-        assert_eq!((status, &answer["id"]), (200, &json!(7)), "{answer}");
-        answer
     }
 }
 
@@ -170,9 +158,14 @@ fn a_posted_server_waits_for_the_person() {
     );
     // Neither seen, nor decided, nor started from there.
     assert_eq!(full.send("GET", "/config", &[], "").1, json!({ "servers": {} }));
-    let directory = json!({ "directory": host.directory() });
-    let config = full.rpc("mcp.config", &directory);
-    assert_eq!(config["result"]["servers"], json!([]));
+    let client = PeerClient::by_post(&env, "full");
+    let directory = protocol::Dir::from(host.directory());
+    let here = || directory.clone();
+    let config = client.config(protocol::McpConfig {
+        directory: here(),
+        server: None,
+    });
+    assert_eq!(config.expect("a configuration").servers, []);
     for method in [
         "mcp.pending",
         "mcp.trust",
@@ -180,31 +173,37 @@ fn a_posted_server_waits_for_the_person() {
         "mcp.questions",
         "mcp.stop",
     ] {
-        let answer = full.rpc(method, &directory);
-        assert_eq!(answer["error"]["data"]["kind"], "forbidden", "{method}: {answer}");
+        let refused = client
+            .ask(method, &json!({ "directory": here() }))
+            .expect_err(method);
+        assert_eq!(refused.kind(), "forbidden", "{method}");
     }
-    let start = full.rpc(
-        "mcp.start",
-        &json!({ "directory": host.directory(), "server": "srv" }),
+    let start = || protocol::McpStart {
+        directory: here(),
+        server: "srv".into(),
+        work_done_token: None,
+    };
+    assert_eq!(
+        client.start(start()).expect_err("pending").data["reason"],
+        "pending"
     );
-    assert_eq!(start["error"]["data"]["reason"], "pending");
     assert_eq!(server.log.starts().len(), 0);
     let review = host.must("mcp.pending", json!({}))["reviews"][0].clone();
     assert_eq!(review["requestedBy"], "peer");
     let decide = json!({ "server": "srv", "revision": review["revision"], "decision": "approve" });
     host.must("mcp.decide", decide);
     // From here on a full peer may use it as any other.
-    let start = full.rpc(
-        "mcp.start",
-        &json!({ "directory": host.directory(), "server": "srv" }),
-    );
-    assert_eq!(start["result"]["server"]["state"], "ready");
+    let started = client.start(start()).expect("a record").server;
+    assert_eq!(started.state, protocol::State::Ready);
     // Switching it is asked about again, and ends it meanwhile.
-    let off = json!({ "directory": host.directory(), "server": "srv", "enabled": true });
-    assert_eq!(
-        full.rpc("mcp.enable", &off)["result"]["server"]["state"],
-        "pending"
-    );
+    let switched = client.enable(protocol::McpEnable {
+        directory: here(),
+        server: "srv".into(),
+        enabled: true,
+        layer: None,
+    });
+    let record = switched.expect("a request").server.expect("a record");
+    assert_eq!(record.state, protocol::State::Pending);
     clock::eventually("its process to end", || {
         env.server_processes().is_empty().then_some(())
     });
@@ -262,29 +261,148 @@ fn patches_are_all_or_none() {
     }
 }
 
-fn json_rpc_by_post() {
+/// By POST and by WebSocket, with both tokens: one table of methods, one set of words.
+fn every_carrier_answers_alike() {
     let env = TestEnv::new();
-    let (host, full, read_only) = start(&env);
-    let directory = json!({ "directory": host.directory() });
-    assert!(read_only.rpc("mcp.status", &directory)["result"]["servers"].is_array());
-    for (method, kind) in [
-        ("mcp.nowhere", "method_not_found"),
-        ("initialize", "method_not_found"),
-    ] {
-        let answer = full.rpc(method, &directory);
-        assert_eq!(answer["error"]["data"]["kind"], kind, "{answer}");
+    let server = env.plain_server("srv", json!({}));
+    env.write_config(&json!({ "srv": server.entry() }));
+    let (host, ..) = start(&env);
+    let directory = protocol::Dir::from(host.directory());
+    let status = || protocol::McpStatus {
+        directory: directory.clone(),
+        server: None,
+    };
+    for tier in ["full", "readOnly"] {
+        for client in [
+            PeerClient::by_post(&env, tier),
+            PeerClient::by_websocket(&env, tier),
+        ] {
+            let names: Vec<String> = client
+                .status(status())
+                .expect("a status")
+                .servers
+                .iter()
+                .map(|record| record.name.to_string())
+                .collect();
+            assert_eq!(names, ["srv"]);
+            let kind = |method: &str, params: Value| -> String {
+                client.ask(method, &params).expect_err(method).kind().to_owned()
+            };
+            let here = json!({ "directory": host.directory() });
+            assert_eq!(kind("mcp.nowhere", here.clone()), "method_not_found");
+            assert_eq!(kind("initialize", here.clone()), "method_not_found");
+            assert_eq!(kind("mcp.questions", json!({})), "forbidden");
+            assert_eq!(
+                kind("mcp.status", json!({ "directory": host.directory(), "more": 1 })),
+                "invalid_params"
+            );
+            let listed = client.tools_list(protocol::McpToolsList {
+                directory: directory.clone(),
+                ..Default::default()
+            });
+            if tier == "full" {
+                assert_eq!(listed.expect("tools").items.len(), 1);
+            } else {
+                assert_eq!(listed.expect_err("not for it").kind(), "forbidden");
+            }
+        }
     }
-    for (body, kind) in [
-        ("[]", "invalid_request"),
-        ("{", "parse_error"),
-        ("{\"jsonrpc\":\"2.0\"}", "invalid_request"),
-        ("", "parse_error"),
-    ] {
-        let (_, answer) = full.send("POST", "/", &[], body);
-        assert_eq!(answer["error"]["data"]["kind"], kind, "{body}: {answer}");
+}
+
+/// What is no request is refused in the words and codes that a host hears.
+fn odd_messages_over_every_carrier() {
+    let env = TestEnv::new();
+    let (host, full, _) = start(&env);
+    let mut socket = Socket::open(&full);
+    let rows: [(&str, i64, &str, Value); 8] = [
+        ("{", -32700, "parse_error", Value::Null),
+        ("", -32700, "parse_error", Value::Null),
+        ("nonsense", -32700, "parse_error", Value::Null),
+        ("[]", -32600, "invalid_request", Value::Null),
+        ("7", -32600, "invalid_request", Value::Null),
+        (r#"{"jsonrpc":"2.0","id":3}"#, -32600, "invalid_request", json!(3)),
+        (
+            r#"{"jsonrpc":"1.0","id":"x","method":"mcp.status"}"#,
+            -32600,
+            "invalid_request",
+            json!("x"),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":-4,"method":"mcp.nowhere"}"#,
+            -32601,
+            "method_not_found",
+            json!(-4),
+        ),
+    ];
+    for (body, code, kind, id) in rows {
+        let (_, by_post) = full.send("POST", "/", &[], body);
+        socket.send(body);
+        let by_socket = socket.receive();
+        assert_eq!(by_post, by_socket, "{body}");
+        assert_eq!(
+            (
+                &by_post["error"]["code"],
+                &by_post["error"]["data"]["kind"],
+                &by_post["id"]
+            ),
+            (&json!(code), &json!(kind), &id),
+            "{body}: {by_post}"
+        );
+        // And as a host hears it, where it can be framed at all.
+        if !body.is_empty() {
+            host.write(&frames::encode(body));
+            let wanted = by_post["error"]["code"].clone();
+            host.wait_for("the same for the host", |messages| {
+                messages.iter().find(|one| {
+                    let error = one.message.error.as_ref().map(|error| error.get().to_owned());
+                    let error: Value = serde_json::from_str(&error.unwrap_or_default()).unwrap_or_default();
+                    one.message.id.clone().unwrap_or_default() == id && error["code"] == wanted
+                })?;
+                Some(())
+            });
+        }
     }
-    let answer = full.rpc("mcp.status", &json!({ "directory": host.directory(), "more": 1 }));
-    assert_eq!(answer["error"]["data"]["kind"], "invalid_params");
+    // A notification and a response get no answer; what comes next does.
+    for quiet in [
+        r#"{"jsonrpc":"2.0","method":"mcp.status"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+    ] {
+        assert_eq!(full.send("POST", "/", &[], quiet), (202, Value::Null));
+        socket.send(quiet);
+    }
+    // A message above the bound: the same kind as by POST, and the connection goes on.
+    let large = format!(
+        r#"{{"jsonrpc":"2.0","id":5,"method":"mcp.status","params":{{"directory":"{}"}}}}"#,
+        "x".repeat(1 << 20)
+    );
+    assert_eq!(
+        full.send("POST", "/", &[], &large).1["error"]["data"]["kind"],
+        "too_large"
+    );
+    socket.send(&large);
+    let answer = socket.receive();
+    assert_eq!(
+        (
+            &answer["error"]["data"]["kind"],
+            &answer["error"]["data"]["limit"]
+        ),
+        (&json!("too_large"), &json!(1 << 20)),
+        "{answer}"
+    );
+    socket.send(&json!({ "jsonrpc": "2.0", "id": 6, "method": "mcp.status", "params": { "directory": host.directory() } }).to_string());
+    assert_eq!(socket.receive()["id"], 6);
+    // More in one second than a tier has.
+    for id in 100..250 {
+        socket.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "mcp.nowhere" }).to_string());
+    }
+    let answers: Vec<Value> = (0..150).map(|_| socket.receive()).collect();
+    let refused = answers
+        .iter()
+        .find(|answer| answer["error"]["data"]["kind"] == "overloaded");
+    assert!(
+        refused
+            .is_some_and(|answer| answer["id"].is_u64() && answer["error"]["data"]["retryAfterMs"] == 1000)
+    );
 }
 
 /// The smallest WebSocket client (RFC 6455): masked text frames out, unmasked ones in.
@@ -314,9 +432,17 @@ impl Socket {
 
     fn send(&mut self, text: &str) {
         let bytes = text.as_bytes();
-        let length = u16::try_from(bytes.len()).expect("a short message");
-        let mut frame = vec![0x81, 0x80 | 126];
-        frame.extend(length.to_be_bytes());
+        let mut frame = vec![0x81];
+        match u16::try_from(bytes.len()) {
+            Ok(length) => {
+                frame.push(0x80 | 126);
+                frame.extend(length.to_be_bytes());
+            }
+            Err(_) => {
+                frame.push(0x80 | 127);
+                frame.extend((bytes.len() as u64).to_be_bytes());
+            }
+        }
         // A mask of zeros leaves the text as it is.
         frame.extend([0; 4]);
         frame.extend(bytes);
@@ -353,37 +479,35 @@ fn news_by_websocket() {
     let env = TestEnv::new();
     let server = env.plain_server("srv", json!({}));
     env.write_config(&json!({ "srv": server.entry() }));
-    let (host, full, read_only) = start(&env);
-    for (peer, sees_pid) in [(&full, true), (&read_only, false)] {
-        let mut socket = Socket::open(peer);
-        let subscribe = json!({ "jsonrpc": "2.0", "id": 1, "method": "mcp.subscribe", "params": { "directory": host.directory() } });
-        socket.send(&subscribe.to_string());
-        let subscription = socket.receive()["result"].clone();
-        assert!(!subscription.is_null());
+    let (host, ..) = start(&env);
+    for (tier, sees_pid) in [("full", true), ("readOnly", false)] {
+        let client = PeerClient::by_websocket(&env, tier);
+        let mut news = client.subscribe(host.directory());
         host.start_server("srv");
-        let ready = loop {
-            let news = socket.receive();
-            assert_eq!(
-                (&news["method"], &news["params"]["subscription"]),
-                (&json!("mcp.changed"), &subscription)
-            );
-            let changed = news["params"]["result"].clone();
-            if changed["status"]["state"] == "ready" {
-                break changed;
-            }
-        };
-        assert_eq!(ready["status"]["pid"].is_u64(), sees_pid, "{ready}");
+        let ready = news.wait(|changed| {
+            changed
+                .status
+                .as_ref()
+                .is_some_and(|record| record.state == protocol::State::Ready)
+        });
+        assert_eq!(ready.status.and_then(|record| record.pid).is_some(), sees_pid);
         host.must("mcp.stop", json!({ "server": "srv" }));
-        // Requests go over the same connection, and what is not there is said in our words.
-        socket.send(&json!({ "jsonrpc": "2.0", "id": 2, "method": "mcp.nowhere", "params": {} }).to_string());
-        let answer = loop {
-            let message = socket.receive();
-            if message["id"] == 2 {
-                break message;
-            }
-        };
-        assert_eq!(answer["error"]["data"]["kind"], "method_not_found", "{answer}");
+        // Requests go over the same connection.
+        let kind = |error: RpcError| error.kind().to_owned();
+        let refused = client.ask("mcp.nowhere", &json!({})).map_err(kind);
+        assert_eq!(refused, Err("method_not_found".to_owned()));
+        news.end();
     }
+    // A directory that nobody opened brings no news.
+    let client = PeerClient::by_websocket(&env, "full");
+    let elsewhere = client
+        .ask("mcp.subscribe", &json!({ "directory": "/" }))
+        .expect_err("not open");
+    assert_eq!(elsewhere.kind(), "forbidden");
+    // By POST there is nobody to bring it to.
+    let refused =
+        PeerClient::by_post(&env, "full").ask("mcp.subscribe", &json!({ "directory": host.directory() }));
+    assert_eq!(refused.expect_err("no connection").kind(), "invalid_command");
 }
 
 fn questions_never_reach_a_peer() {
@@ -399,10 +523,11 @@ fn questions_never_reach_a_peer() {
         }),
     );
     env.write_config(&json!({ "srv": server.entry() }));
-    let (host, full, _) = start(&env);
-    let params = json!({ "directory": host.directory(), "server": "srv", "uri": "x://y" });
-    let answer = full.rpc("mcp.resource.read", &params);
-    assert!(answer.get("result").is_some() || answer.get("error").is_some());
+    let (host, ..) = start(&env);
+    let client = PeerClient::by_post(&env, "full");
+    let read = json!({ "directory": host.directory(), "server": "srv", "uri": "x://y" });
+    // Whatever the server makes of the refusal.
+    let _ = client.ask("mcp.resource.read", &read);
     assert_eq!(host.notifications("mcp.question"), [] as [Value; 0]);
     let reply = server.log.wait("the reply to its question", |message| {
         message["result"]["action"].is_string()
@@ -415,17 +540,20 @@ fn only_open_directories() {
     let (host, full, read_only) = start(&env);
     let elsewhere = env.tmp().join("elsewhere");
     std::fs::create_dir(&elsewhere).expect("a folder");
-    let params = json!({ "directory": elsewhere });
-    for peer in [&full, &read_only] {
-        assert_eq!(
-            peer.rpc("mcp.status", &params)["error"]["data"]["kind"],
-            "forbidden"
-        );
+    for (peer, tier) in [(&full, "full"), (&read_only, "readOnly")] {
+        let client = PeerClient::by_websocket(&env, tier);
+        let refused = client
+            .ask("mcp.status", &json!({ "directory": elsewhere }))
+            .expect_err("not open");
+        assert_eq!(refused.kind(), "forbidden");
         let path = format!("/mcp?directory={}", elsewhere.display());
         assert_eq!(peer.send("GET", &path, &[], "").0, 403);
     }
     let add = json!({ "directory": elsewhere, "name": "n", "entry": { "command": "x" }, "scope": "project" });
-    assert_eq!(full.rpc("mcp.add", &add)["error"]["data"]["kind"], "forbidden");
+    let refused = PeerClient::by_post(&env, "full")
+        .ask("mcp.add", &add)
+        .expect_err("not open");
+    assert_eq!(refused.kind(), "forbidden");
     assert!(!elsewhere.join(".pillion").exists());
     let path = format!("/mcp?directory={}", host.directory());
     assert_eq!(full.send("GET", &path, &[], "").0, 200);
@@ -473,18 +601,64 @@ fn the_file_goes_with_the_endpoint() {
     });
 }
 
+/// What a killed process left is known by its silence, also where its number belongs to another process now.
+fn a_killed_endpoint_is_tidied_away() {
+    let env = TestEnv::new();
+    let (host, ..) = start(&env);
+    let left = endpoints(&env);
+    host.signal(libc::SIGKILL);
+    host.wait_exit(Duration::from_secs(10));
+    assert_eq!(endpoints(&env), left);
+    // Any later process sees to it, whether or not it lets peers in.
+    let other = Host::start(&env);
+    clock::eventually("the file to go", || {
+        (!env.data().join("peers.json").exists()).then_some(())
+    });
+    let mut reused = left;
+    reused[0]["pid"] = json!(std::process::id());
+    std::fs::write(
+        env.data().join("peers.json"),
+        json!({ "endpoints": reused }).to_string(),
+    )
+    .expect("a file");
+    let (_second, ..) = start(&env);
+    let now = endpoints(&env);
+    assert_eq!(now.len(), 1);
+    assert_ne!(now[0]["address"], reused[0]["address"]);
+    drop(other);
+}
+
 fn only_loopback() {
     let env = TestEnv::new();
-    let host = Host::start_with(
-        &env,
-        HostOptions {
-            args: vec!["--listen".to_owned(), "0.0.0.0:0".to_owned()],
-            ..Default::default()
-        },
+    for address in ["0.0.0.0:0", "[::]:80", "192.0.2.1:1"] {
+        let mut command = env.command();
+        let output = command
+            .args(["serve", "--listen", address])
+            .output()
+            .expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(
+            (output.status.code(), said.lines().count()),
+            (Some(2), 1),
+            "{said}"
+        );
+        assert!(said.contains("no loopback address"), "{said}");
+    }
+    assert!(!env.data().join("peers.json").exists());
+    // A port that is taken is no reason not to serve the host, who is told.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let options = HostOptions {
+        args: vec!["--listen".to_owned(), address.clone()],
+        ..Default::default()
+    };
+    let host = Host::start_with(&env, options);
+    let told = host.wait_notification("window/logMessage", |params| params["type"] == 1);
+    assert!(
+        told["message"]
+            .as_str()
+            .is_some_and(|text| text.contains(&address)),
+        "{told}"
     );
     host.must("mcp.status", json!({}));
-    assert!(!env.data().join("peers.json").exists());
-    clock::eventually("the reason on stderr", || {
-        host.stderr().contains("no loopback address").then_some(())
-    });
 }

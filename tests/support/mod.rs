@@ -14,11 +14,13 @@ pub mod front;
 pub mod host;
 pub mod inbox;
 pub mod matching;
+pub mod peer;
 pub mod processes;
 pub mod scripted;
 
 pub use authorization_server::AuthorizationServer;
 pub use env::TestEnv;
 pub use host::{Host, HostOptions, Outcome, RpcError};
+pub use peer::PeerClient;
 pub use scripted::StdioServer;
 pub use scripted::http::HttpHost;

@@ -53,7 +53,7 @@ impl Host {
     pub fn new(outbox: Outbox) -> Host {
         Host(Arc::new(Shared {
             outbox,
-            news: broadcast::Sender::new(limits::PEER_MESSAGES as usize),
+            news: broadcast::Sender::new(limits::PEER_MESSAGES),
             wishes: OnceLock::new(),
             asked: Mutex::default(),
         }))

@@ -61,13 +61,16 @@ pub const PEER_HEADER: Duration = Duration::from_secs(10);
 pub const PEER_REQUESTS_PER_SECOND: f64 = 100.0;
 
 /// Subscriptions of one connection: one per directory.
-pub const PEER_SUBSCRIPTIONS: u32 = 64;
+pub const PEER_SUBSCRIPTIONS: usize = 64;
 
-/// News that waits for a slow peer; then it misses some, and is told so by the connection's end.
-pub const PEER_MESSAGES: u32 = 256;
+/// Requests of one connection at a time, and news that waits for a slow peer; then it misses some, and is told so by the connection's end.
+pub const PEER_MESSAGES: usize = 256;
 
 /// After a failed accept.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// An endpoint that is there takes a connection at once; on loopback one that is not refuses as quickly.
+pub const PEER_ANSWERS: Duration = Duration::from_millis(200);
 
 /// How long the lock of `peers.json` is waited for.
 pub const PEER_FILE_WAIT: Duration = Duration::from_secs(2);

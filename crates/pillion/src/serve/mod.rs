@@ -59,8 +59,18 @@ pub struct Args {
     listen: Option<SocketAddr>,
 }
 
+/// The command line cannot be carried out as it is.
+const USAGE: i32 = 2;
+
 /// Serves one session; answers the exit code.
 pub async fn run(args: Args) -> i32 {
+    if let Some(address) = args.listen.filter(|address| !address.ip().is_loopback()) {
+        let port = address.port();
+        eprintln!(
+            "error: `{address}` is no loopback address, and only programs of this machine are let in: write `--listen 127.0.0.1:{port}`"
+        );
+        return USAGE;
+    }
     log::start(args.log_level, args.log_format);
     let code = match serve(args).await {
         Ok(end) => end.exit_code(),

@@ -5,12 +5,12 @@
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::header::{
     AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER, UPGRADE, WWW_AUTHENTICATE,
@@ -19,72 +19,74 @@ use hyper::service::service_fn;
 use hyper::{Method as Verb, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jsonrpsee::Methods;
-use jsonrpsee::core::middleware::{Batch, Notification as RpcNotification, RpcServiceBuilder, RpcServiceT};
-use jsonrpsee::server::{
-    HttpBody, HttpResponse, MethodResponse, ServerConfig, ServerHandle, StopHandle, stop_channel,
-};
-use jsonrpsee::types::{Id, Request as RpcRequest};
 use manager::{Env, Manager};
-use protocol::{Error, ErrorKind, McpChanged, Method, Tier};
+use protocol::{Error, ErrorKind, McpChanged, Tier};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
-use tower_service::Service as _;
 
+use self::file::Tokens;
+use self::rpc::Carrier;
 use super::{limits, registry, rest};
+
+mod file;
+mod rpc;
+mod websocket;
+
+pub type HttpBody = Full<Bytes>;
+pub type HttpResponse = hyper::Response<HttpBody>;
 
 /// Keeps the endpoint open, and its tokens in `peers.json`, until it is dropped.
 pub struct Peers {
     file: PathBuf,
     address: SocketAddr,
     stop: CancellationToken,
-    _websockets: ServerHandle,
 }
 
-/// Opens the endpoint. Loopback only.
+/// Opens the endpoint, at a loopback address.
 pub async fn listen(
     address: SocketAddr,
     env: &Env,
     manager: Manager,
     news: broadcast::Sender<McpChanged>,
 ) -> std::io::Result<Peers> {
-    if !address.ip().is_loopback() {
-        return Err(std::io::Error::new(
-            std::io::ErrorKind::InvalidInput,
-            format!("`{address}` is no loopback address; peers are programs of this machine"),
-        ));
-    }
     let listener = TcpListener::bind(address).await?;
     let address = listener.local_addr()?;
     let tokens = Tokens::new()?;
     let file = env.data_dir().join("peers.json");
-    publish(&file, address, Some(&tokens))?;
-    let (stop_handle, websockets) = stop_channel();
+    file::publish(&file, Some(address), Some(&tokens))?;
     let stop = CancellationToken::new();
     let door = Arc::new(Door {
         methods: registry::for_peers(manager.clone(), news),
         manager,
         address,
         tokens,
-        stop_handle,
+        stop: stop.clone(),
         full: Bucket::new(),
         read_only: Bucket::new(),
         strangers: Bucket::new(),
     });
     tokio::spawn(accept(listener, door, stop.clone()));
-    Ok(Peers {
-        file,
-        address,
-        stop,
-        _websockets: websockets,
-    })
+    Ok(Peers { file, address, stop })
+}
+
+/// Takes out of `peers.json` what a killed process left there, beside everything else.
+pub fn tidy(env: &Env) {
+    let file = env.data_dir().join("peers.json");
+    tokio::task::spawn_blocking(move || {
+        if file.exists()
+            && let Err(error) = file::publish(&file, None, None)
+        {
+            tracing::warn!(%error, "`peers.json` could not be tidied up");
+        }
+    });
 }
 
 impl Drop for Peers {
     fn drop(&mut self) {
         self.stop.cancel();
-        if let Err(error) = publish(&self.file, self.address, None) {
+        if let Err(error) = file::publish(&self.file, Some(self.address), None) {
             tracing::warn!(%error, "the tokens of the endpoint could not be taken out of `peers.json`");
         }
     }
@@ -141,22 +143,22 @@ struct Door {
     manager: Manager,
     address: SocketAddr,
     tokens: Tokens,
-    stop_handle: StopHandle,
+    /// Cancelled when the endpoint closes.
+    stop: CancellationToken,
     full: Bucket,
     read_only: Bucket,
     strangers: Bucket,
 }
 
 impl Door {
-    async fn answer(&self, mut request: Request<Incoming>) -> HttpResponse {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> HttpResponse {
         let tier = match self.admit(&request) {
             Ok(tier) => tier,
             Err(refused) => return *refused,
         };
         let path = request.uri().path().to_owned();
         if path == "/" && request.headers().contains_key(UPGRADE) {
-            request.extensions_mut().insert(tier);
-            return self.websocket(request).await;
+            return websocket::accept(&self, tier, request);
         }
         let verb = request.method().clone();
         let query = request.uri().query().unwrap_or_default().to_owned();
@@ -174,7 +176,11 @@ impl Door {
             }
         };
         if path == "/" && verb == Verb::POST {
-            return self.json_rpc(tier, &body).await;
+            return match rpc::answer(&self.methods, tier, &body, Carrier::Post).await {
+                Some(answer) => raw(StatusCode::OK, answer.text),
+                // A notification: taken, and nothing is said to it.
+                None => raw(StatusCode::ACCEPTED, String::new()),
+            };
         }
         match rest::answer(&self.manager, tier, &verb, &path, &query, &body).await {
             Ok((status, body)) => response(status, &body),
@@ -211,16 +217,8 @@ impl Door {
             .and_then(|value| value.to_str().ok())
             .and_then(|value| value.strip_prefix("Bearer "));
         let tier = token.and_then(|token| self.tokens.tier(token));
-        let bucket = match tier {
-            Some(Tier::Full) => &self.full,
-            Some(Tier::ReadOnly) => &self.read_only,
-            Some(Tier::Local) | None => &self.strangers,
-        };
-        if !bucket.take() {
-            let error = Error::new(ErrorKind::Overloaded, "too many requests in one second")
-                .retry_after_ms(1000u64)
-                .hint("send it again later");
-            let mut refused = refusal(StatusCode::TOO_MANY_REQUESTS, &error);
+        if !self.bucket(tier).take() {
+            let mut refused = refusal(StatusCode::TOO_MANY_REQUESTS, &too_often());
             refused.headers_mut().insert(RETRY_AFTER, 1.into());
             return Err(Box::new(refused));
         }
@@ -243,6 +241,15 @@ impl Door {
         Ok(tier)
     }
 
+    /// What those of a tier may still send in this second; strangers have one of their own.
+    fn bucket(&self, tier: Option<Tier>) -> &Bucket {
+        match tier {
+            Some(Tier::Full) => &self.full,
+            Some(Tier::ReadOnly) => &self.read_only,
+            Some(Tier::Local) | None => &self.strangers,
+        }
+    }
+
     /// A name that leads here; a page that had its own name point at this machine does not have one.
     fn is_own(&self, host: &str) -> bool {
         let Some((name, port)) = host.rsplit_once(':') else {
@@ -252,150 +259,19 @@ impl Door {
         port.parse() == Ok(self.address.port())
             && (name.eq_ignore_ascii_case("localhost") || name.parse() == Ok::<IpAddr, _>(self.address.ip()))
     }
-
-    async fn json_rpc(&self, tier: Tier, body: &Bytes) -> HttpResponse {
-        let text = match std::str::from_utf8(body) {
-            Ok(text) => text.trim_ascii(),
-            Err(_) => return rpc_error(&Error::new(ErrorKind::ParseError, "the body is not UTF-8")),
-        };
-        if text.starts_with('[') {
-            return rpc_error(&batch());
-        }
-        let method = match serde_json::from_str::<RpcRequest<'_>>(text) {
-            Ok(request) => request.method.into_owned(),
-            Err(error) if error.is_data() => {
-                return rpc_error(&Error::new(
-                    ErrorKind::InvalidRequest,
-                    format!("no JSON-RPC request: {error}"),
-                ));
-            }
-            Err(error) => return rpc_error(&Error::new(ErrorKind::ParseError, error.to_string())),
-        };
-        if let Some(error) = unknown(&method) {
-            let id: Value = serde_json::from_str::<Value>(text)
-                .map(|request| request["id"].clone())
-                .unwrap_or_default();
-            return response(
-                StatusCode::OK,
-                &json!({"jsonrpc": "2.0", "id": id, "error": registry::object(error)}),
-            );
-        }
-        if method == registry::SUBSCRIBE || method == registry::UNSUBSCRIBE {
-            return rpc_error(
-                &Error::new(
-                    ErrorKind::InvalidCommand,
-                    "news needs a connection that stays open",
-                )
-                .hint("subscribe over a WebSocket"),
-            );
-        }
-        let mut methods = self.methods.clone();
-        methods.extensions_mut().insert(tier);
-        match methods.raw_json_request(text, 1).await {
-            Ok((answer, _)) => raw(StatusCode::OK, answer.get().to_owned()),
-            Err(error) => rpc_error(&Error::new(ErrorKind::InvalidRequest, error.to_string())),
-        }
-    }
-
-    async fn websocket(&self, request: Request<Incoming>) -> HttpResponse {
-        let config = ServerConfig::builder()
-            .ws_only()
-            .max_connections(limits::PEER_CONNECTIONS as u32)
-            .max_request_body_size(limits::PEER_BODY_BYTES as u32)
-            .max_response_body_size(u32::MAX)
-            .max_subscriptions_per_connection(limits::PEER_SUBSCRIPTIONS)
-            .set_message_buffer_capacity(limits::PEER_MESSAGES)
-            .build();
-        let mut service = jsonrpsee::server::Server::builder()
-            .set_config(config)
-            .set_rpc_middleware(RpcServiceBuilder::new().layer_fn(OwnErrors))
-            .to_service_builder()
-            .build(self.methods.clone(), self.stop_handle.clone());
-        match service.call(request).await {
-            Ok(response) => response,
-            Err(error) => refusal(
-                StatusCode::BAD_REQUEST,
-                &Error::new(ErrorKind::InvalidRequest, error.to_string()),
-            ),
-        }
-    }
 }
 
-/// Says what we do not have in our words, before jsonrpsee does in its own.
-#[derive(Clone)]
-struct OwnErrors<S>(S);
-
-impl<S> RpcServiceT for OwnErrors<S>
-where
-    S: RpcServiceT<
-            MethodResponse = MethodResponse,
-            BatchResponse = MethodResponse,
-            NotificationResponse = MethodResponse,
-        > + Clone
-        + Send
-        + Sync
-        + 'static,
-{
-    type MethodResponse = MethodResponse;
-    type NotificationResponse = MethodResponse;
-    type BatchResponse = MethodResponse;
-
-    fn call<'a>(&self, request: RpcRequest<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
-        let inner = self.0.clone();
-        async move {
-            match unknown(&request.method) {
-                Some(error) => MethodResponse::error(request.id, registry::object(error)),
-                None => inner.call(request).await,
-            }
-        }
-    }
-
-    fn batch<'a>(&self, _: Batch<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
-        std::future::ready(MethodResponse::error(Id::Null, registry::object(batch())))
-    }
-
-    fn notification<'a>(
-        &self,
-        notification: RpcNotification<'a>,
-    ) -> impl Future<Output = MethodResponse> + Send + 'a {
-        self.0.notification(notification)
-    }
-}
-
-/// The error of a method that peers cannot find.
-fn unknown(method: &str) -> Option<Error> {
-    if method == registry::SUBSCRIBE || method == registry::UNSUBSCRIBE {
-        return None;
-    }
-    match Method::from_name(method) {
-        Some(method) if method.available() => None,
-        Some(method) => Some(registry::absent(method)),
-        None => Some(
-            Error::new(
-                ErrorKind::MethodNotFound,
-                format!("there is no method `{method}`"),
-            )
-            .hint("docs/protocol.md lists all"),
-        ),
-    }
-}
-
-fn batch() -> Error {
-    Error::new(ErrorKind::InvalidRequest, "batches are not taken").hint("one request per message")
-}
-
-fn rpc_error(error: &Error) -> HttpResponse {
-    let error = registry::object(error.clone());
-    response(
-        StatusCode::OK,
-        &json!({"jsonrpc": "2.0", "id": null, "error": error}),
-    )
+fn too_often() -> Error {
+    Error::new(ErrorKind::Overloaded, "too many requests in one second")
+        .retry_after_ms(1000u64)
+        .hint("send it again later")
 }
 
 fn too_large() -> HttpResponse {
-    let error =
-        Error::new(ErrorKind::TooLarge, "the body is too large").limit(limits::PEER_BODY_BYTES as u64);
-    refusal(StatusCode::PAYLOAD_TOO_LARGE, &error)
+    refusal(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        &rpc::too_large(limits::PEER_BODY_BYTES),
+    )
 }
 
 /// An error in the form of the REST routes.
@@ -409,89 +285,11 @@ fn response(status: StatusCode, body: &Value) -> HttpResponse {
 }
 
 fn raw(status: StatusCode, body: String) -> HttpResponse {
-    let mut response = HttpResponse::new(HttpBody::from(body));
+    let mut response = HttpResponse::new(HttpBody::from(Bytes::from(body)));
     *response.status_mut() = status;
     let json = hyper::header::HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, json);
     response
-}
-
-/// One secret per tier, made anew each time.
-struct Tokens {
-    full: String,
-    read_only: String,
-}
-
-impl Tokens {
-    fn new() -> std::io::Result<Tokens> {
-        let token = || {
-            let mut bytes = [0u8; 32];
-            fill_random(&mut bytes)?;
-            Ok::<_, std::io::Error>(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
-        };
-        Ok(Tokens {
-            full: token()?,
-            read_only: token()?,
-        })
-    }
-
-    fn tier(&self, given: &str) -> Option<Tier> {
-        // Both are compared whatever the first says: how long it takes tells nothing.
-        let (full, read_only) = (same(given, &self.full), same(given, &self.read_only));
-        match (full, read_only) {
-            (true, _) => Some(Tier::Full),
-            (false, true) => Some(Tier::ReadOnly),
-            (false, false) => None,
-        }
-    }
-}
-
-fn fill_random(bytes: &mut [u8]) -> std::io::Result<()> {
-    use std::io::Read as _;
-    std::fs::File::open("/dev/urandom")?.read_exact(bytes)
-}
-
-/// Takes the same time wherever the difference is. The length of a token is no secret.
-fn same(given: &str, token: &str) -> bool {
-    let (given, token) = (given.as_bytes(), token.as_bytes());
-    given.len() == token.len()
-        && std::hint::black_box(given.iter().zip(token).fold(0u8, |all, (a, b)| all | (a ^ b))) == 0
-}
-
-/// Writes an endpoint into `peers.json`, or takes it out again; the last one takes the file along.
-fn publish(file: &Path, address: SocketAddr, tokens: Option<&Tokens>) -> std::io::Result<()> {
-    if let Some(folder) = file.parent() {
-        files::create_private_dir(folder)?;
-    }
-    let _lock = files::Lock::take(file, limits::PEER_FILE_WAIT)?;
-    let text = files::read_text(file, limits::PEER_BODY_BYTES as u64)?.unwrap_or_default();
-    let known: Value = serde_json::from_str(&text).unwrap_or_default();
-    let is_other = |endpoint: &&Value| {
-        let pid = endpoint["pid"].as_u64().unwrap_or_default();
-        endpoint["address"] != address.to_string() && Path::new(&format!("/proc/{pid}")).exists()
-    };
-    let mut endpoints: Vec<Value> = known["endpoints"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(is_other)
-        .cloned()
-        .collect();
-    if let Some(tokens) = tokens {
-        endpoints.push(json!({
-            "address": address.to_string(),
-            "pid": std::process::id(),
-            "tokens": {"full": tokens.full, "readOnly": tokens.read_only},
-        }));
-    }
-    if endpoints.is_empty() {
-        return match std::fs::remove_file(file) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        };
-    }
-    let text = serde_json::to_vec_pretty(&json!({"endpoints": endpoints}))?;
-    files::write_private(file, &text)
 }
 
 /// So many requests a second, and as many at once.
@@ -510,20 +308,5 @@ impl Bucket {
         let left = filled.min(limits::PEER_REQUESTS_PER_SECOND);
         *bucket = (if left >= 1.0 { left - 1.0 } else { left }, now);
         left >= 1.0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tokens_are_told_apart() {
-        let tokens = Tokens::new().unwrap();
-        assert_eq!(tokens.tier(&tokens.full), Some(Tier::Full));
-        assert_eq!(tokens.tier(&tokens.read_only), Some(Tier::ReadOnly));
-        assert_eq!(tokens.tier(""), None);
-        assert_eq!(tokens.tier(&tokens.full[1..]), None);
-        assert_ne!(tokens.full, Tokens::new().unwrap().full);
     }
 }

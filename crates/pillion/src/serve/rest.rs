@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use hyper::{Method as Verb, StatusCode};
-use jsonrpsee::server::HttpResponse;
 use manager::{EntryChange, Manager, RequestContext};
 use protocol::{
     Dir, Error, ErrorKind, Layer, McpAdd, McpConfig, McpServerStatus, McpStatus, Method, ServerEntry, Tier,
@@ -13,6 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::peers::HttpResponse;
 use super::{check, peers, registry};
 
 #[derive(Deserialize)]

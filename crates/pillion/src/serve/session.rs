@@ -8,8 +8,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt;
-use manager::{Env, Manager, RequestContext};
-use protocol::{Error, ErrorKind, HostNotification, Method, Tier};
+use manager::{Env, HostSink as _, Manager, RequestContext};
+use protocol::{Error, ErrorKind, HostNotification, LogMessage, MessageType, Method, Notification, Tier};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -242,13 +242,19 @@ impl Session {
         {
             tracing::info!(%fault, process_id, "the host's process cannot be watched");
         }
-        if let Some(address) = self.listen.take() {
-            let (env, manager) = (settled.manager.env(), settled.manager.clone());
-            match peers::listen(address, env, manager, self.host.news()).await {
-                Ok(peers) => self.peers = Some(peers),
-                Err(fault) => {
-                    tracing::error!(%fault, %address, "peers cannot be let in");
-                }
+        let env = settled.manager.env();
+        let Some(address) = self.listen.take() else {
+            peers::tidy(env);
+            return Ok(result);
+        };
+        match peers::listen(address, env, settled.manager.clone(), self.host.news()).await {
+            Ok(peers) => self.peers = Some(peers),
+            Err(fault) => {
+                tracing::error!(%fault, %address, "peers cannot be let in");
+                self.host.notify(Notification::LogMessage(LogMessage {
+                    kind: MessageType::Error,
+                    message: format!("other programs cannot be let in at {address}: {fault}"),
+                }));
             }
         }
         Ok(result)

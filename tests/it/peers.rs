@@ -163,7 +163,7 @@ fn a_posted_server_waits_for_the_person() {
     let here = || directory.clone();
     let config = client.config(protocol::McpConfig {
         directory: here(),
-        server: None,
+        ..Default::default()
     });
     assert_eq!(config.expect("a configuration").servers, []);
     for method in [
@@ -181,7 +181,7 @@ fn a_posted_server_waits_for_the_person() {
     let start = || protocol::McpStart {
         directory: here(),
         server: "srv".into(),
-        work_done_token: None,
+        ..Default::default()
     };
     assert_eq!(
         client.start(start()).expect_err("pending").data["reason"],
@@ -200,7 +200,7 @@ fn a_posted_server_waits_for_the_person() {
         directory: here(),
         server: "srv".into(),
         enabled: true,
-        layer: None,
+        ..Default::default()
     });
     let record = switched.expect("a request").server.expect("a record");
     assert_eq!(record.state, protocol::State::Pending);
@@ -270,7 +270,7 @@ fn every_carrier_answers_alike() {
     let directory = protocol::Dir::from(host.directory());
     let status = || protocol::McpStatus {
         directory: directory.clone(),
-        server: None,
+        ..Default::default()
     };
     for tier in ["full", "readOnly"] {
         for client in [

@@ -34,6 +34,9 @@ pub(crate) struct Client {
     pub secret_expires_at: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redirect_uri: Option<String>,
+    /// What it may ask for, where its registration said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
     #[serde(default)]
     pub kind: ClientKind,
 }
@@ -160,13 +163,15 @@ pub(crate) fn choose_method(
     if !has_secret {
         return AuthMethod::None;
     }
-    let lists =
-        |method: AuthMethod| listed.is_some_and(|listed| listed.iter().any(|name| name == method.name()));
-    if !lists(AuthMethod::ClientSecretBasic) && lists(AuthMethod::ClientSecretPost) {
-        AuthMethod::ClientSecretPost
-    } else {
-        AuthMethod::ClientSecretBasic
-    }
+    secret_method(listed).unwrap_or(AuthMethod::ClientSecretBasic)
+}
+
+/// How to show a secret: the first way that the server lists. RFC 8414 gives the order no meaning, but the MCP SDK for
+/// Python lists `client_secret_basic` last, and takes it only from clients that repeat their id in the form.
+pub(crate) fn secret_method(listed: Option<&[String]>) -> Option<AuthMethod> {
+    let ways = [AuthMethod::ClientSecretBasic, AuthMethod::ClientSecretPost];
+    let mut names = listed.unwrap_or_default().iter();
+    names.find_map(|name| ways.into_iter().find(|way| way.name() == name))
 }
 
 #[cfg(test)]
@@ -179,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn basic_is_preferred_and_what_was_registered_holds() {
+    fn the_order_of_the_list_counts_and_what_was_registered_holds() {
         let list = |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
         let post = list(&["client_secret_post"]);
         let both = list(&["client_secret_post", "client_secret_basic"]);
@@ -187,7 +192,7 @@ mod tests {
             choose_method(&settings(), registered, listed, secret)
         };
         assert_eq!(choose(None, None, true), AuthMethod::ClientSecretBasic);
-        assert_eq!(choose(None, Some(&both), true), AuthMethod::ClientSecretBasic);
+        assert_eq!(choose(None, Some(&both), true), AuthMethod::ClientSecretPost);
         assert_eq!(choose(None, Some(&post), true), AuthMethod::ClientSecretPost);
         assert_eq!(choose(None, Some(&post), false), AuthMethod::None);
         assert_eq!(
@@ -206,6 +211,7 @@ mod tests {
             method: Some(AuthMethod::ClientSecretBasic),
             secret_expires_at: None,
             redirect_uri: None,
+            scope: None,
             kind: ClientKind::Configured,
         };
         let credentials = Credentials::new(&client, &settings, "https://as").unwrap();

@@ -146,9 +146,10 @@ impl AuthError {
             AuthError::BadSettings(_) => "correct `oauth` of the entry",
             AuthError::Denied { .. } | AuthError::AuthorizationRefused { .. } => "start the login again",
             AuthError::IssMismatch { .. } => "start the login again; if it repeats, do not trust this server",
-            AuthError::StateMismatch | AuthError::BadRedirect(_) => {
-                "paste the whole address of the page the browser ended on"
+            AuthError::StateMismatch => {
+                "open the newest address of the login, and paste where the browser ends then"
             }
+            AuthError::BadRedirect(_) => "paste the whole address of the page the browser ended on",
             AuthError::Cancelled | AuthError::NoLogin => "start a login with `mcp.auth`",
             AuthError::TokenRefused { error, .. } if error == "invalid_client" => {
                 "check `oauth.clientId` and `oauth.clientSecret`"

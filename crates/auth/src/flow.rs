@@ -125,16 +125,17 @@ pub(crate) async fn prepare(shared: Arc<Shared>, settings: Arc<Settings>) -> Res
         None => None,
     };
     let redirect_uri = listener.as_ref().map(|listener| listener.redirect_uri.clone());
+    let scope = grants::scope(&shared, &settings, &discovered, &key);
     let client = registration::client(
         &shared.web,
         &settings,
         issuer,
         of_issuer.first().and_then(|record| record.client.as_ref()),
         redirect_uri.as_deref(),
-        &discovery::reach(&settings),
+        &scope,
     )
     .await?;
-    let context = grants::context(shared, settings, discovered, Some(client), &key);
+    let context = grants::context(shared, settings, discovered, Some(client), scope);
     match listener {
         Some(listener) => browser(context, listener, state),
         None => on_device(context).await,

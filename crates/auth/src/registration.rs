@@ -7,23 +7,25 @@ use url::Url;
 
 use crate::client::{self, Client, ClientKind};
 use crate::clock;
+use crate::discovery;
 use crate::discovery::issuer::Issuer;
 use crate::error::{AuthError, shown, shown_url};
-use crate::guard::{self, Reach};
+use crate::guard;
 use crate::limits::EXCHANGE;
+use crate::scope::covers;
 use crate::secret::Secret;
 use crate::settings::{AuthMethod, Grant, Settings};
 use crate::token::seconds;
 use crate::web::Web;
 
-/// The client to log in with. `stored` is a registration with this very issuer.
+/// The client to log in with, and to ask for this scope. `stored` is a registration with this very issuer.
 pub(crate) async fn client(
     web: &Web,
     settings: &Settings,
     issuer: &Issuer,
     stored: Option<&Client>,
     redirect_uri: Option<&str>,
-    reach: &Reach,
+    scope: &str,
 ) -> Result<Client, AuthError> {
     if let Some(client) = known(settings, issuer, redirect_uri)? {
         return Ok(client);
@@ -32,12 +34,13 @@ pub(crate) async fn client(
         client.kind == ClientKind::Dynamic
             && client.redirect_uri.as_deref() == redirect_uri
             && client.secret_expires_at.is_none_or(|at| at > clock::now())
+            && client.scope.as_deref().is_none_or(|known| covers(known, scope))
     };
     if let Some(client) = stored.filter(is_kept) {
         return Ok(client.clone());
     }
     match &issuer.registration_endpoint {
-        Some(endpoint) => register(web, settings, issuer, endpoint, redirect_uri, reach).await,
+        Some(endpoint) => register(web, settings, issuer, endpoint, redirect_uri, scope).await,
         None => Err(AuthError::RegistrationNeeded {
             redirect_uri: redirect_uri.unwrap_or_default().to_owned(),
         }),
@@ -61,6 +64,7 @@ pub(crate) fn known(
         )),
         secret_expires_at: None,
         redirect_uri: redirect_uri.map(str::to_owned),
+        scope: None,
         kind,
     };
     if let Some(id) = &settings.client_id {
@@ -104,19 +108,21 @@ async fn register(
     issuer: &Issuer,
     endpoint: &Url,
     redirect_uri: Option<&str>,
-    reach: &Reach,
+    scope: &str,
 ) -> Result<Client, AuthError> {
-    let body = request(settings, issuer, redirect_uri);
-    let answer = web
-        .post_json(
-            "registration_endpoint",
-            endpoint,
-            &body,
-            HeaderMap::new(),
-            reach,
-            EXCHANGE,
-        )
-        .await?;
+    let reach = discovery::reach(settings);
+    let mut body = request(settings, issuer, redirect_uri, scope);
+    let post = async |body: &Value| {
+        let headers = HeaderMap::new();
+        web.post_json("registration_endpoint", endpoint, body, headers, &reach, EXCHANGE)
+            .await
+    };
+    let mut answer = post(&body).await?;
+    if answer.status == 400 && !body["scope"].is_null() {
+        // Some take any scope later, and none now.
+        body = request(settings, issuer, redirect_uri, "");
+        answer = post(&body).await?;
+    }
     if issuer.is_guessed && matches!(answer.status, 404 | 405) {
         return Err(AuthError::NoMetadata {
             tried: shown_url(settings.server_url.as_str()),
@@ -156,26 +162,22 @@ async fn register(
         )),
         secret_expires_at: expires_at.map(|at| at * 1000),
         redirect_uri: redirect_uri.map(str::to_owned),
+        scope: body["scope"].as_str().map(str::to_owned),
         kind: ClientKind::Dynamic,
     })
 }
 
-/// What we say about ourselves (RFC 7591 §2). No scope: it would bound every later login.
-fn request(settings: &Settings, issuer: &Issuer, redirect_uri: Option<&str>) -> Value {
+/// What we say about ourselves (RFC 7591 §2). The scope is what the login will ask for: some let a client ask for
+/// nothing that it was not registered with, such as the MCP SDK for Python.
+fn request(settings: &Settings, issuer: &Issuer, redirect_uri: Option<&str>, scope: &str) -> Value {
     let is_external = redirect_uri
         .and_then(|uri| Url::parse(uri).ok())
         .is_some_and(|uri| !guard::is_loopback(&uri));
     let listed = issuer.auth_methods.as_deref();
-    let lists =
-        |method: AuthMethod| listed.is_none_or(|names| names.iter().any(|name| name == method.name()));
-    let preferred = [
-        AuthMethod::None,
-        AuthMethod::ClientSecretBasic,
-        AuthMethod::ClientSecretPost,
-    ];
+    let takes_none = listed.is_none_or(|names| names.iter().any(|name| name == AuthMethod::None.name()));
     let method = settings
         .auth_method
-        .or_else(|| preferred.into_iter().find(|method| lists(*method)))
+        .or_else(|| client::secret_method(listed).filter(|_| !takes_none))
         .unwrap_or(AuthMethod::None);
     let mut request = json!({
         "client_name": settings.client_name,
@@ -191,6 +193,9 @@ fn request(settings: &Settings, issuer: &Issuer, redirect_uri: Option<&str>) -> 
             request["response_types"] = json!(["code"]);
             request["redirect_uris"] = json!([redirect_uri]);
         }
+    }
+    if !scope.is_empty() {
+        request["scope"] = json!(scope);
     }
     request
 }

@@ -2,12 +2,15 @@
 
 mod bench;
 mod browser;
+mod checks;
 mod codegen;
 mod conformance;
 mod editors;
 mod host;
 mod hosting;
 mod install;
+mod listening;
+mod login;
 mod processes;
 mod servers;
 
@@ -33,6 +36,8 @@ enum Chore {
     ConformanceDriver { url: String },
     /// Drives real MCP servers from npm and PyPI through the binary
     Servers(servers::Arguments),
+    /// Logs in at a real authorization server, for real MCP servers behind it
+    Login(login::Arguments),
     /// Drives the editor clients in real editors against the binary
     Editors(editors::Arguments),
     /// Runs the hosts of docs/hosting.md against the binary
@@ -47,6 +52,7 @@ fn main() -> ExitCode {
         Chore::Conformance(arguments) => conformance::run(&arguments),
         Chore::ConformanceDriver { url } => conformance::drive(&url),
         Chore::Servers(arguments) => servers::run(&arguments),
+        Chore::Login(arguments) => login::run(&arguments),
         Chore::Editors(arguments) => editors::run(&arguments),
         Chore::Hosting(arguments) => hosting::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),

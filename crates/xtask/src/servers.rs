@@ -7,14 +7,13 @@ mod everything;
 mod page;
 mod single;
 
-use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
+use crate::checks::Checks;
 use crate::host::{self, Host, Setup};
 use crate::install;
 
@@ -23,34 +22,6 @@ pub struct Arguments {
     /// Only checks whose name contains this
     #[arg(long)]
     only: Option<String>,
-}
-
-/// Runs named checks one after the other and counts.
-pub struct Checks<'a> {
-    only: Option<&'a str>,
-    passed: usize,
-    failed: usize,
-}
-
-impl Checks<'_> {
-    pub fn check(&mut self, name: &str, work: impl FnOnce() -> Result<()>) {
-        if self.only.is_some_and(|only| !name.contains(only)) {
-            return;
-        }
-        let started = Instant::now();
-        let outcome = work();
-        let seconds = started.elapsed().as_secs_f64();
-        match outcome {
-            Ok(()) => {
-                self.passed += 1;
-                println!("ok   {name} ({seconds:.1} s)");
-            }
-            Err(error) => {
-                self.failed += 1;
-                println!("FAIL {name} ({seconds:.1} s): {error:#}");
-            }
-        }
-    }
 }
 
 /// Where the servers are, and a folder for what they work on.
@@ -126,22 +97,14 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     std::fs::create_dir_all(&home)?;
     let place = Place { npm, python, home };
-    let mut checks = Checks {
-        only: arguments.only.as_deref(),
-        passed: 0,
-        failed: 0,
-    };
+    let mut checks = Checks::new(arguments.only.as_deref());
 
     everything::all_transports(&mut checks, &binary, &place);
     single::all(&mut checks, &binary, &place);
     checks.check("SIGKILL of pillion leaves no server behind", || {
         killed(&binary, &place)
     });
-
-    println!("\nservers: {} passed, {} failed", checks.passed, checks.failed);
-    ensure!(checks.failed == 0, "some servers did not work");
-    ensure!(checks.passed > 0, "nothing was checked");
-    Ok(())
+    checks.end("servers")
 }
 
 /// Four servers behind `npx`, which is two processes each and a shell between them.
@@ -189,41 +152,4 @@ fn killed(binary: &Path, place: &Place) -> Result<()> {
     let left = host.kill()?.gone_within(Duration::from_secs(1));
     ensure!(left.is_empty(), "left after one second: {left:?}");
     Ok(())
-}
-
-/// An HTTP server that this tool runs itself, ended when it is dropped.
-pub struct Listening {
-    child: Child,
-    pub port: u16,
-}
-
-impl Listening {
-    /// Starts the command with `PORT` set and waits until it listens there.
-    pub fn start(command: &mut Command, log: &Path) -> Result<Listening> {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let log = std::fs::File::create(log)?;
-        let child = command
-            .env("PORT", port.to_string())
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()?;
-        let mut listening = Listening { child, port };
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            if let Some(status) = listening.child.try_wait()? {
-                bail!("{command:?} ended with {status}");
-            }
-            ensure!(Instant::now() < deadline, "{command:?} does not listen");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Ok(listening)
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

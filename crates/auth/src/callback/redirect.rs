@@ -100,6 +100,8 @@ pub(crate) enum Outcome {
 pub(crate) enum Fault {
     /// It belongs to another login.
     State,
+    /// It says of no login that it belongs to it.
+    NoState,
     /// A parameter is there twice.
     Repeated(&'static str),
     /// Neither a code nor an error.
@@ -111,6 +113,9 @@ impl Fault {
     pub fn into_error(self) -> AuthError {
         match self {
             Fault::State => AuthError::StateMismatch,
+            Fault::NoState => AuthError::BadRedirect(
+                "the pasted address is not whole: its part `state=` is missing".to_owned(),
+            ),
             Fault::Repeated(name) => AuthError::BadRedirect(format!("`{name}` is there twice")),
             Fault::Empty => AuthError::BadRedirect("there is neither a code nor an error in it".to_owned()),
         }
@@ -130,8 +135,10 @@ impl Redirect {
                 Some(_) => Err(Fault::Repeated(name)),
             }
         };
-        if one("state")?.as_deref() != Some(state) {
-            return Err(Fault::State);
+        match one("state")? {
+            Some(found) if found == state => {}
+            Some(_) => return Err(Fault::State),
+            None => return Err(Fault::NoState),
         }
         let iss = one("iss")?;
         let outcome = match (one("error")?, one("code")?) {
@@ -156,18 +163,22 @@ pub(crate) enum Pasted {
 impl Pasted {
     pub fn new(text: &str) -> Result<Pasted, AuthError> {
         let text = text.trim().trim_matches(['"', '\'', '<', '>']);
-        let has_parameters = |query: &str| {
-            form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name == "code" || name == "error")
+        let has = |query: &str, wanted: &[&str]| {
+            form_urlencoded::parse(query.as_bytes()).any(|(name, _)| wanted.contains(&&*name))
         };
+        let has_parameters = |query: &str| has(query, &["code", "error"]);
         if let Some((_, query)) = text.split_once('?') {
             let query = query.split('#').next().unwrap_or_default();
-            return if has_parameters(query) {
-                Ok(Pasted::Query(query.to_owned()))
-            } else {
-                Err(AuthError::BadRedirect(
-                    "the pasted address holds neither a code nor an error".to_owned(),
-                ))
+            if has_parameters(query) {
+                return Ok(Pasted::Query(query.to_owned()));
+            }
+            let message = match has(query, &["response_type"]) {
+                true => {
+                    "this is the address to open; what is needed is the one the browser ends on after the login"
+                }
+                false => "the pasted address holds neither a code nor an error",
             };
+            return Err(AuthError::BadRedirect(message.to_owned()));
         }
         if text.contains('=') && has_parameters(text) {
             return Ok(Pasted::Query(text.to_owned()));
@@ -225,7 +236,7 @@ mod tests {
     fn the_state_comes_first() {
         let fault = |query: &str| Redirect::parse(query, "s").err();
         assert_eq!(fault("code=c&state=x"), Some(Fault::State));
-        assert_eq!(fault("code=c"), Some(Fault::State));
+        assert_eq!(fault("code=c"), Some(Fault::NoState));
         assert_eq!(fault("error=access_denied&state=x"), Some(Fault::State));
         assert_eq!(fault("state=s"), Some(Fault::Empty));
         assert_eq!(fault("state=s&code="), Some(Fault::Empty));

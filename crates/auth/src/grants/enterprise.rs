@@ -74,6 +74,7 @@ fn credentials(context: &Context, enterprise: &Enterprise) -> Result<Credentials
         }),
         secret_expires_at: None,
         redirect_uri: None,
+        scope: None,
         kind: ClientKind::Configured,
     };
     Credentials::new(

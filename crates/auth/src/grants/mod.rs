@@ -145,7 +145,8 @@ pub(crate) async fn acquire(shared: Arc<Shared>, settings: Arc<Settings>) -> Res
             "this grant needs `oauth.clientId`".to_owned(),
         ));
     }
-    let context = context(shared, settings, discovered, client, &key);
+    let scope = scope(&shared, &settings, &discovered, &key);
+    let context = context(shared, settings, discovered, client, scope);
     let mut form = match &context.settings.grant {
         Grant::ClientCredentials { .. } => vec![("grant_type", "client_credentials".to_owned())],
         Grant::JwtBearer { assertion } => jwt_bearer(assertion),
@@ -164,14 +165,8 @@ fn jwt_bearer(assertion: &Secret) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Brings together what a grant needs; chooses the scope and whether tokens are bound.
-pub(crate) fn context(
-    shared: Arc<Shared>,
-    settings: Arc<Settings>,
-    discovered: Discovered,
-    client: Option<Client>,
-    key: &Key,
-) -> Context {
+/// The scope to ask for.
+pub(crate) fn scope(shared: &Shared, settings: &Settings, discovered: &Discovered, key: &Key) -> String {
     let challenge = shared.challenge(key);
     let wants_more = challenge.as_ref().and_then(|challenge| challenge.error()) == Some("insufficient_scope");
     let earlier = shared
@@ -179,13 +174,23 @@ pub(crate) fn context(
         .read(key)
         .filter(|record| wants_more && record.issuer.as_deref() == Some(discovered.issuer.issuer.as_str()))
         .map(|record| record.known_scope());
-    let scope = crate::scope::choose(&crate::scope::Wishes {
+    crate::scope::choose(&crate::scope::Wishes {
         configured: settings.scope.as_deref(),
         challenged: challenge.as_ref().and_then(|challenge| challenge.scope()),
         earlier: earlier.as_deref(),
         resource: &discovered.scopes,
         issuer: discovered.issuer.scopes.as_deref(),
-    });
+    })
+}
+
+/// Brings together what a grant needs; decides whether tokens are bound.
+pub(crate) fn context(
+    shared: Arc<Shared>,
+    settings: Arc<Settings>,
+    discovered: Discovered,
+    client: Option<Client>,
+    scope: String,
+) -> Context {
     let dpop_key = (settings.dpop || discovered.bound_tokens).then(SigningKey::generate);
     Context {
         shared,

@@ -57,7 +57,7 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     }
     let mut changes = session.watcher.changes();
     let ack = auth(session, &name, AuthAction::Start, None).await?;
-    show(session, &ack, asks)?;
+    show(session, &name, &ack, asks)?;
     // The terminal is given back when this is dropped.
     let mut typing = Typing::new(asks);
     loop {
@@ -76,6 +76,7 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
                         // A slip of the hand: the login still waits.
                         Err(failure) if is_slip(session, &name).await => {
                             failure.report(session.terminal.on_stderr(), false);
+                            eprintln!("Still waiting for the login to `{name}`; paste again, or Ctrl-C to give up");
                         }
                         Err(failure) => return Err(failure),
                     }
@@ -151,6 +152,11 @@ pub async fn auth(
     action: AuthAction,
     redirect: Option<String>,
 ) -> Result<AuthAck, Failure> {
+    let title = match action {
+        AuthAction::Complete => format!("Logging in to {name}"),
+        AuthAction::Forget => format!("Logging out of {name}"),
+        _ => format!("Looking for the login of {name}"),
+    };
     let params = McpAuth {
         directory: session.directory.clone(),
         server: name.into(),
@@ -160,17 +166,19 @@ pub async fn auth(
     let auth = session
         .manager
         .auth(&session.request, checked::<methods::Auth>(params)?);
-    Ok(session
-        .work(&format!("Looking for the login of {name}"), auth)
-        .await?)
+    Ok(session.work(&title, auth).await?)
 }
 
-fn show(session: &Session, ack: &AuthAck, asks: bool) -> Result<(), Failure> {
+fn show(session: &Session, name: &str, ack: &AuthAck, asks: bool) -> Result<(), Failure> {
     if session.json {
         return output::json(ack);
     }
     let Some(url) = &ack.url else { return Ok(()) };
-    eprintln!("Open this address in a browser to log in:");
+    let place = match session.terminal.remote {
+        true => "in the browser of your own machine",
+        false => "in a browser",
+    };
+    eprintln!("Open this address {place} to log in to `{name}`:");
     output::line(url)?;
     if let Some(code) = &ack.user_code {
         eprintln!("and type this code there: {code}");
@@ -178,10 +186,32 @@ fn show(session: &Session, ack: &AuthAck, asks: bool) -> Result<(), Failure> {
     if session.terminal.stderr {
         copy(ack);
     }
-    if asks && ack.redirect_uri.is_some() {
-        eprintln!("`c` copies it again. If the browser cannot get back here, paste the address it ends on.");
+    if let Some(redirect_uri) = &ack.redirect_uri {
+        for line in way_back(redirect_uri, session.terminal.remote, asks) {
+            eprintln!("{line}");
+        }
     }
     Ok(())
+}
+
+/// How the answer of the browser gets here.
+fn way_back(redirect_uri: &str, remote: bool, asks: bool) -> Vec<String> {
+    match (remote, asks) {
+        (true, true) => vec![
+            "You are here over SSH, so the browser cannot get back by itself.".to_owned(),
+            format!("It ends on a page that it cannot open, {redirect_uri}?…"),
+            "Copy the whole address of that page from the browser, and paste the address here.".to_owned(),
+            "`c` copies the address to open again, Ctrl-C gives up.".to_owned(),
+        ],
+        (true, false) => vec![format!(
+            "You are here over SSH: the browser must reach {redirect_uri} of this machine, or run this in a terminal and paste there where it ends."
+        )],
+        (false, true) => vec![
+            "`c` copies it again, Ctrl-C gives up.".to_owned(),
+            "If the browser is on another machine, it ends on a page that it cannot open: paste the address of that page here.".to_owned(),
+        ],
+        (false, false) => Vec::new(),
+    }
 }
 
 /// Puts the address on the clipboard of the terminal, wherever that is (OSC 52).

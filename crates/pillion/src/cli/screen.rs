@@ -14,14 +14,14 @@ impl Screen {
         Screen(saved)
     }
 
-    /// Lets each key through at once, and keeps the settings as they were.
+    /// Lets each key through at once and unseen, and keeps the settings as they were.
     pub fn unbuffered() -> Screen {
         let saved = Screen::save();
         if let Some(mut settings) = saved.0 {
-            settings.c_lflag &= !libc::ICANON;
+            settings.c_lflag &= !(libc::ICANON | libc::ECHO);
             settings.c_cc[libc::VMIN] = 1;
             settings.c_cc[libc::VTIME] = 0;
-            // SAFETY: the settings are those that `tcgetattr` gave for the same descriptor, with one flag cleared.
+            // SAFETY: the settings are those that `tcgetattr` gave for the same descriptor, with two flags cleared.
             unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSADRAIN, &settings) };
         }
         saved

@@ -12,6 +12,8 @@ pub struct Terminal {
     pub stderr: bool,
     /// Somebody can be asked: questions need both directions.
     pub asks: bool,
+    /// The person sits at another machine, and so does their browser.
+    pub remote: bool,
     color: bool,
 }
 
@@ -23,6 +25,9 @@ impl Terminal {
             stdout: std::io::stdout().is_terminal(),
             stderr,
             asks: std::io::stdin().is_terminal() && stderr,
+            remote: ["SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"]
+                .into_iter()
+                .any(|name| set(name).is_some()),
             color: set("NO_COLOR").is_none() && set("TERM").is_none_or(|term| term != "dumb"),
         }
     }
@@ -34,6 +39,7 @@ impl Terminal {
             stdout,
             stderr: false,
             asks: false,
+            remote: false,
             color: false,
         }
     }

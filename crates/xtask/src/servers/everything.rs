@@ -7,8 +7,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Checks, Listening, Place, Target, contains};
+use super::{Place, Target, contains};
+use crate::checks::Checks;
 use crate::host::{self, Host, Setup};
+use crate::listening::Listening;
 
 pub fn all_transports(checks: &mut Checks, binary: &Path, place: &Place) {
     let program = place.npm.join("node_modules/.bin/mcp-server-everything");

@@ -6,7 +6,8 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Checks, Place, Target, page};
+use super::{Place, Target, page};
+use crate::checks::Checks;
 use crate::host::{self, Host, Setup};
 use crate::install;
 

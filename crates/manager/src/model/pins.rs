@@ -32,7 +32,11 @@ pub(crate) struct Book {
     version: u32,
     tools: BTreeMap<String, Pin>,
     /// `None`: never seen; `Some(None)`: seen, and there were none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "present"
+    )]
     instructions: Option<Option<String>>,
     /// Definitions that differ, by the name the tool has now.
     #[serde(default)]
@@ -42,6 +46,11 @@ pub(crate) struct Book {
     /// Fingerprints a person refused.
     #[serde(default)]
     rejected: BTreeSet<String>,
+}
+
+/// A member that is there, `null` included.
+fn present<'de, D: serde::Deserializer<'de>>(reader: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(reader).map(Some)
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -420,6 +429,19 @@ mod tests {
         changes
             .map(|change| (change.change, change.tool.unwrap_or_default(), change.held))
             .collect()
+    }
+
+    #[test]
+    fn what_was_written_is_read_as_it_was() {
+        for instructions in [None, Some("be kind")] {
+            let mut book = Book::default();
+            book.compare(&[tool("a", "one")], instructions);
+            let text = serde_json::to_string(&book).unwrap();
+            let mut read: Book = serde_json::from_str(&text).unwrap();
+            assert_eq!(read, book, "{text}");
+            read.compare(&[tool("a", "one")], Some("be cruel"));
+            assert!(read.holds_instructions());
+        }
     }
 
     #[test]

@@ -193,7 +193,7 @@ fn entries() {
     --- stderr
     Enabled `docs`
     ");
-    assert_snapshot!(said(&env, "remove docs"), @r"
+    assert_snapshot!(said(&env, "remove docs --yes"), @r"
     exit 0
     --- stderr
     Removed `docs`
@@ -571,7 +571,7 @@ fn deadline() {
     exit 5
     --- stderr
     error: no answer within 1 s
-    hint: raise `timeoutMs` of the call or of the entry
+    hint: raise `--timeout` of the call or of the entry
     ");
 }
 

@@ -317,6 +317,8 @@ fn listens_for_changes() {
     env.write_config(&json!({ "srv": server.entry() }));
     let host = Host::start(&env);
     host.start_server("srv");
+    // What changed before it was read is no change.
+    host.must("mcp.tools.list", json!({}));
     let listen = server.wait("a listen request", |seen| {
         seen.rpc() == Some("subscriptions/listen")
     });

@@ -82,6 +82,8 @@ pub(crate) struct Core {
     /// Small files of our own are read and written one after another: forty servers that start together must not
     /// take forty threads, nor wait for each other's locks.
     pub disk: tokio::sync::Mutex<()>,
+    /// The same for what nobody waits for: a list must not wait until the lists before it are kept.
+    pub caches: tokio::sync::Mutex<()>,
     /// Cancelled when the connection to the host is over.
     pub closing: CancellationToken,
     settings: OnceLock<Settings>,
@@ -114,6 +116,7 @@ impl Core {
             spills: Spills::new(env.data_dir().join("results")),
             starts: Semaphore::new(limits::SIMULTANEOUS_STARTS),
             disk: tokio::sync::Mutex::new(()),
+            caches: tokio::sync::Mutex::new(()),
             closing: CancellationToken::new(),
             settings: OnceLock::new(),
             client: OnceLock::new(),

@@ -212,7 +212,7 @@ impl Manager {
         }
         self.core.spills.end();
         // Lists that are still being kept: a command line ends right after its one request.
-        let _ = tokio::time::timeout(limits::LAST_WRITES, self.core.disk.lock()).await;
+        let _ = tokio::time::timeout(limits::LAST_WRITES, self.core.caches.lock()).await;
     }
 
     /// The server of a name, as seen from a directory.

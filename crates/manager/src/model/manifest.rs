@@ -49,7 +49,7 @@ pub(crate) fn keep(server: &Arc<Server>, list: &List) {
     };
     let core = Arc::clone(&server.core);
     tokio::spawn(async move {
-        let _turn = core.disk.lock().await;
+        let _turn = core.caches.lock().await;
         // A panic there costs one cached list.
         let _ = tokio::task::spawn_blocking(write).await;
     });

@@ -85,7 +85,7 @@ impl EraCache {
             let core = Arc::clone(core);
             tokio::spawn(async move {
                 tokio::time::sleep(limits::CACHE_DEBOUNCE).await;
-                let _turn = core.disk.lock().await;
+                let _turn = core.caches.lock().await;
                 core.eras.flush().await;
             });
         }

@@ -20,6 +20,8 @@ pub fn stories() -> Vec<Trial> {
         a_denial_and_an_interrupt_have_codes_of_their_own,
         looking_changes_nothing,
         others_are_told_that_they_have_no_login,
+        a_deadline_has_a_code_of_its_own,
+        a_crash_at_any_write_loses_no_token,
         no_secret_is_told,
     )
 }
@@ -263,6 +265,96 @@ fn others_are_told_that_they_have_no_login() {
     assert!(server.issuer.log().is_empty() && server.resource.log().is_empty());
 }
 
+fn a_deadline_has_a_code_of_its_own() {
+    let (env, server) = with(AuthorizationServer::with(|_, issuer| {
+        let metadata = json!({ "match": "GET /.well-known/oauth-authorization-server", "respond": { "json": {
+            "issuer": issuer,
+            "authorization_endpoint": format!("{issuer}/authorize"),
+            "token_endpoint": format!("{issuer}/token"),
+            "registration_endpoint": format!("{issuer}/register"),
+            "device_authorization_endpoint": format!("{issuer}/device"),
+            "code_challenge_methods_supported": ["S256"],
+        } } });
+        let device = json!({ "match": "POST /device", "respond": { "json": { "device_code": "d-1-secret",
+            "user_code": "ABCD-EFGH", "verification_uri": format!("{issuer}/page"), "expires_in": 1, "interval": 1 } } });
+        let pending = json!({ "match": "POST /token", "respond": { "status": 400, "json": { "error": "authorization_pending" } } });
+        (json!([]), json!([metadata, device, pending]))
+    }));
+    let mut entry = server.entry();
+    entry["oauth"] = json!({ "grant": "device_code" });
+    env.write_config(&json!({ "srv": entry }));
+    let output = env
+        .command()
+        .args(["auth", "srv", "--non-interactive"])
+        .output()
+        .expect("the binary starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert!(said.contains("ABCD-EFGH"), "{said}");
+    hides(&said);
+}
+
+/// The process dies at each place where it writes, in turn, while it refreshes and uses a token.
+fn a_crash_at_any_write_loses_no_token() {
+    std::thread::scope(|scope| {
+        for point in ["create", "write", "half", "sync", "rename", "folder"] {
+            scope.spawn(move || crashes_at(point));
+        }
+    });
+}
+
+/// Dies when it comes to this point of a write for the first time, then for the second, until it comes no more.
+fn crashes_at(point: &str) {
+    let server = AuthorizationServer::start();
+    let store = |env: &TestEnv| -> Value {
+        let text = std::fs::read_to_string(env.data().join("mcp-auth.json")).expect("it is never gone");
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"))
+    };
+    let url = text(&server.entry()["url"]).to_owned();
+    let record = json!({
+        "issuer": server.issuer.origin, "tokenEndpoint": format!("{}/token", server.issuer.origin),
+        "client": { "id": "c-0", "kind": "dynamic" }, "accessToken": "at-0-secret", "expiresAt": 1, "refreshToken": "rt-0-secret",
+    });
+    let other = json!({ "accessToken": "at-9-secret", "client": { "id": "c-9" } });
+    for count in 1.. {
+        assert!(count < 30, "{point}: it dies again and again");
+        let mut env = TestEnv::new();
+        env.write_config(&json!({ "srv": server.entry() }));
+        let whole =
+            json!({ "version": 1, "servers": { url.as_str(): record, "https://other.example/mcp": other } });
+        std::fs::write(env.data().join("mcp-auth.json"), whole.to_string()).expect("a small file");
+        env.set("PILLION_FAULT", &format!("crash:{point}:{count}"));
+        let before = server.resource.log().len();
+        let call = |env: &TestEnv| {
+            let output = env.command().args(["call", "srv", "echo"]).output();
+            output.expect("the binary starts").status
+        };
+        let is_alive = call(&env).success();
+        let after = store(&env);
+        let kept = text(&after["servers"][&url]["refreshToken"]).to_owned();
+        let is_used = server.resource.log()[before..]
+            .iter()
+            .any(|seen| seen.headers.get("authorization") == Some(&json!("Bearer at-2-secret")));
+        assert!(
+            kept == "rt-2-secret" || (kept == "rt-0-secret" && !is_used),
+            "{point} {count}: {kept} is stored, used: {is_used}"
+        );
+        assert_eq!(
+            after["servers"]["https://other.example/mcp"], other,
+            "{point} {count}"
+        );
+        env.set("PILLION_FAULT", "");
+        assert!(
+            call(&env).success(),
+            "{point} {count}: nothing is in the way of the next one"
+        );
+        if is_alive {
+            assert_eq!(kept, "rt-2-secret");
+            return;
+        }
+    }
+}
+
 /// A full run, with a login, a refresh, a refusal and a logout: none of the secrets may show up anywhere but in the store.
 fn no_secret_is_told() {
     let (mut env, _server) = with(AuthorizationServer::with(|_, _| {
@@ -304,6 +396,20 @@ fn no_secret_is_told() {
         }
     }
     hides(&host.stderr());
+    drop(host);
+    // Nor in any file besides: caches, accepted definitions, configuration, locks.
+    let mut folders = vec![env.data(), env.home(), env.project(), env.tmp()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if entry.file_name() != "mcp-auth.json" {
+                let bytes = std::fs::read(&path).expect("a file of ours");
+                hides(&String::from_utf8_lossy(&bytes));
+            }
+        }
+    }
 }
 
 fn quiet(command: &mut Command) {

@@ -6,12 +6,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
+use super::terminal::Terminal;
 use crate::stories;
 use crate::support::{Host, HostOptions, HttpHost, TestEnv};
 
 pub fn stories() -> Vec<Trial> {
     stories!("references":
-        a_command_gives_a_value, a_value_is_asked_for_once, without_anybody_to_ask, the_credential_store,
+        a_command_gives_a_value, a_value_is_asked_for_once, a_value_is_typed_in_a_terminal, without_anybody_to_ask, the_credential_store,
     )
 }
 
@@ -103,6 +104,21 @@ fn a_value_is_asked_for_once() {
         "it is kept for this process"
     );
     hides(&host, "typed-secret");
+}
+
+fn a_value_is_typed_in_a_terminal() {
+    let env = TestEnv::new();
+    let server = HttpHost::plain(&json!({}));
+    env.write_config(&json!({ "srv": keyed(&server, "${input:key}") }));
+    let mut command = env.command();
+    command.args(["call", "srv", "echo"]);
+    let mut terminal = Terminal::run(command);
+    terminal.when("srv needs a value", "typed-secret\r");
+    terminal.when("What now?", "\r");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(!screen.contains("typed-secret"), "{screen}");
+    assert_eq!(server.log()[0].headers["x-api-key"], "typed-secret");
 }
 
 fn without_anybody_to_ask() {

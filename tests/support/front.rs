@@ -85,9 +85,13 @@ pub fn tls(host: &mut HttpHost, authority: &Authority, wants_certificate: bool) 
         while let Ok((stream, _)) = listener.accept().await {
             let (acceptor, count) = (acceptor.clone(), Arc::clone(&count));
             tokio::spawn(async move {
-                // Whoever is turned away learns why; the host behind does not.
-                let Ok(stream) = acceptor.accept(stream).await else {
-                    return;
+                let stream = match acceptor.accept(stream).into_fallible().await {
+                    Ok(stream) => stream,
+                    Err((_, mut stream)) => {
+                        // Whoever is turned away is to learn why: a connection with unread bytes would be reset.
+                        let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+                        return;
+                    }
                 };
                 if stream.get_ref().1.peer_certificates().is_some() {
                     count.fetch_add(1, Ordering::SeqCst);

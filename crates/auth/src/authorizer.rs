@@ -22,7 +22,7 @@ use crate::probe::{self, Report};
 use crate::refresh::Renewal;
 use crate::settings::{Key, Settings};
 use crate::source::ServerTokens;
-use crate::store::{Record, Store};
+use crate::store::{self, Record, Store};
 use crate::web::{ClientFactory, Web};
 
 /// Logins, their tokens, and what is going on with them. Cheap to clone.
@@ -42,14 +42,17 @@ pub struct Stored {
     pub is_renewable: bool,
     /// Epoch ms.
     pub expires_at: Option<u64>,
+    /// Its secrets are in the credential store, not in the file.
+    pub is_sealed: bool,
     /// Another number means another token.
     pub fingerprint: u64,
 }
 
 impl Stored {
-    fn new(key: Key, record: &Record) -> Stored {
+    fn new(key: Key, record: &Record, is_sealed: bool) -> Stored {
         Stored {
             key,
+            is_sealed,
             issuer: record.issuer.clone(),
             scope: record.scope.clone(),
             has_token: record.access_token.is_some() || record.refresh_token.is_some(),
@@ -133,13 +136,22 @@ impl Authorizer {
     /// What is stored about a server.
     pub fn stored(&self, key: &Key) -> Option<Stored> {
         let record = self.0.store.read(key)?;
-        Some(Stored::new(key.clone(), &record))
+        Some(Stored::new(key.clone(), &record, self.0.store.is_sealed(key)))
     }
 
     /// Everything that is stored.
     pub fn list(&self) -> Vec<Stored> {
         let all = self.0.store.all().into_iter();
-        all.map(|(key, record)| Stored::new(key, &record)).collect()
+        all.map(|(key, record)| {
+            let is_sealed = self.0.store.is_sealed(&key);
+            Stored::new(key, &record, is_sealed)
+        })
+        .collect()
+    }
+
+    /// Why secrets are kept in the file although this build could keep them in the credential store. Blocks.
+    pub fn store_problem(&self) -> Option<String> {
+        store::sealed::problem()
     }
 
     /// The stamp of the store: it differs when this or another process wrote.

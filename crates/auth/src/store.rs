@@ -17,6 +17,7 @@ use crate::error::AuthError;
 use crate::limits::{REFRESH_LOCK, STORE_BYTES, STORE_LOCK};
 use crate::secret::{self, Secret};
 use crate::settings::Key;
+use crate::vault::VaultError;
 
 /// What is stored about one server. All of it belongs to one issuer.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -111,6 +112,8 @@ pub(crate) struct Store {
 struct Cached {
     stamp: Option<Stamp>,
     servers: Servers,
+    /// The same as the file has it: without the secrets that are in the credential store.
+    on_disk: Servers,
     /// Members beside `servers`.
     rest: Map<String, Value>,
     /// Records that could not be written: a rotated token is all we have, so it is used until the disk takes it.
@@ -138,6 +141,14 @@ impl Store {
             .get(key.as_str())
             .or_else(|| cached.servers.get(key.as_str()))?;
         Record::deserialize(value).ok()
+    }
+
+    /// Whether the secrets of a server are in the credential store, not in the file.
+    pub fn is_sealed(&self, key: &Key) -> bool {
+        self.fresh()
+            .on_disk
+            .get(key.as_str())
+            .is_some_and(sealed::is_sealed)
     }
 
     /// All records that can be read.
@@ -192,9 +203,15 @@ impl Store {
             );
             return empty;
         };
+        let on_disk = servers.clone();
+        let mut servers = servers;
+        for (key, record) in &mut servers {
+            sealed::unseal(&Key::stored(key), record);
+        }
         Cached {
             stamp,
             servers,
+            on_disk,
             rest,
             unsaved: BTreeMap::new(),
         }
@@ -231,9 +248,24 @@ impl Store {
             if before == value {
                 return Ok(());
             }
+            match &value {
+                Some(value) => {
+                    let mut written = value.clone();
+                    if let Err(error) = sealed::seal(key, &mut written)
+                        && error != VaultError::NotBuilt
+                    {
+                        tracing::warn!("tokens are kept in `{}`: {error}", self.path.display());
+                    }
+                    on_disk.on_disk.insert(key.as_str().to_owned(), written);
+                }
+                None => {
+                    sealed::forget(key);
+                    on_disk.on_disk.remove(key.as_str());
+                }
+            }
             let mut document = on_disk.rest.clone();
             document.entry("version").or_insert(json!(1));
-            document.insert("servers".to_owned(), json!(on_disk.servers));
+            document.insert("servers".to_owned(), json!(on_disk.on_disk));
             let text = serde_json::to_string_pretty(&document)?;
             files::write_private(&self.path, text.as_bytes())?;
             on_disk.stamp = files::stamp(&self.path);
@@ -292,5 +324,6 @@ async fn blocking<T: Send + 'static>(
     })
 }
 
+pub(crate) mod sealed;
 #[cfg(test)]
 mod tests;

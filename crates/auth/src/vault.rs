@@ -35,3 +35,52 @@ mod back_end {
         Err(VaultError::NotBuilt)
     }
 }
+
+#[cfg(feature = "keyring")]
+mod back_end {
+    use keyring_core::{Entry, Error, get_default_store};
+
+    use super::{Secret, VaultError};
+
+    fn entry(service: &str, account: &str) -> Result<Entry, VaultError> {
+        // Tests bring a store of their own.
+        if get_default_store().is_none()
+            && let Err(error) = keyring::Entry::store_status()
+        {
+            return Err(unusable(error));
+        }
+        Entry::new(service, account).map_err(|error| unusable(&error))
+    }
+
+    /// What is kept under a service and an account.
+    pub fn read(service: &str, account: &str) -> Result<Option<Secret>, VaultError> {
+        match entry(service, account)?.get_password() {
+            Ok(secret) => Ok(Some(Secret::new(secret))),
+            Err(Error::NoEntry) => Ok(None),
+            Err(error) => Err(unusable(&error)),
+        }
+    }
+
+    /// Keeps a secret, in place of an earlier one.
+    pub fn write(service: &str, account: &str, secret: &Secret) -> Result<(), VaultError> {
+        entry(service, account)?
+            .set_password(secret.expose())
+            .map_err(|error| unusable(&error))
+    }
+
+    /// Drops what is kept.
+    pub fn delete(service: &str, account: &str) -> Result<(), VaultError> {
+        match entry(service, account)?.delete_credential() {
+            Ok(()) | Err(Error::NoEntry) => Ok(()),
+            Err(error) => Err(unusable(&error)),
+        }
+    }
+
+    fn unusable(error: &Error) -> VaultError {
+        VaultError::Unusable(match error {
+            // Its text would quote the secret.
+            Error::BadEncoding(_) => "the entry holds no text".to_owned(),
+            error => error.to_string(),
+        })
+    }
+}

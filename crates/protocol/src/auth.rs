@@ -89,6 +89,19 @@ pub struct McpAuthList {
 pub struct McpAuthListResult {
     /// What is stored; no token is in it.
     pub credentials: Vec<Credential>,
+    /// Why tokens are in the file, where they could be in the credential store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+words! {
+    /// Where the secrets of a login are kept.
+    pub enum KeptIn {
+        /// In `mcp-auth.json`.
+        File = "file",
+        /// In the platform's credential store.
+        CredentialStore = "credentialStore",
+    }
 }
 
 /// Stored credentials of one server.
@@ -104,6 +117,8 @@ pub struct Credential {
     pub issuer: Option<String>,
     /// `false`: the entry is gone.
     pub configured: bool,
+    /// Where its secrets are kept.
+    pub kept_in: KeptIn,
     /// The access token has expired.
     pub expired: bool,
     /// When it expires.

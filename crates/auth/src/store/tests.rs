@@ -125,3 +125,46 @@ fn two_accounts_are_two_logins() {
     );
     assert!(!format!("{other:?}").contains("tenant"));
 }
+
+#[cfg(feature = "keyring")]
+#[test]
+fn secrets_are_in_the_credential_store_and_in_the_file_only_where_that_fails() {
+    use crate::vault;
+    let folder = tempfile::tempdir().unwrap();
+    let (one, other) = (store(folder.path()), store(folder.path()));
+    let text = || fs::read_to_string(&one.path).unwrap();
+    let (a, b) = (key("https://sealed.example/mcp"), key("https://open.example/mcp"));
+
+    // Nothing answers yet: the file has all, and it is said why.
+    one.change_now(&b, |record| set(record, "in-the-file")).unwrap();
+    assert!(text().contains("in-the-file") && !one.is_sealed(&b));
+    assert!(sealed::problem().is_some());
+
+    keyring_core::set_default_store(keyring_core::mock::Store::new().unwrap());
+    assert_eq!(sealed::problem(), None);
+    one.change_now(&a, |record| {
+        set(record, "s3cr3t-1");
+        record.refresh_token = Some(Secret::new("s3cr3t-2"));
+        record.expires_at = Some(5);
+    })
+    .unwrap();
+    assert!(!text().contains("s3cr3t") && text().contains("in-the-file"));
+    assert!(one.is_sealed(&a) && !one.is_sealed(&b));
+    let read = other.read(&a).unwrap();
+    assert_eq!(
+        (read.access_token, read.refresh_token, read.expires_at),
+        (
+            Some(Secret::new("s3cr3t-1")),
+            Some(Secret::new("s3cr3t-2")),
+            Some(5)
+        )
+    );
+    // A change elsewhere leaves it as it is; one of its own is noticed by others.
+    other.change_now(&b, |record| set(record, "moved")).unwrap();
+    assert!(other.is_sealed(&b) && !text().contains("moved"));
+    other.change_now(&a, |record| set(record, "s3cr3t-3")).unwrap();
+    assert_eq!(one.read(&a).unwrap().access_token, Some(Secret::new("s3cr3t-3")));
+    one.change_now(&a, |record| *record = Record::default()).unwrap();
+    assert!(other.read(&a).is_none());
+    assert_eq!(vault::read("pillion-login", a.as_str()).unwrap(), None);
+}

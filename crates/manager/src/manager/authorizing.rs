@@ -5,7 +5,7 @@ use std::sync::Arc;
 use auth::{AuthError, ClientKind, Key};
 use protocol::{
     AuthAck, AuthAction, Challenge, Check, CheckLevel, Credential, DebugReport, Dir, Error, ErrorKind,
-    McpAuth, McpAuthList, McpAuthListResult, McpDebug, OauthSetting, Registration, ServerName,
+    KeptIn, McpAuth, McpAuthList, McpAuthListResult, McpDebug, OauthSetting, Registration, ServerName,
 };
 
 use super::Manager;
@@ -158,6 +158,10 @@ impl Manager {
                 url: url.clone(),
                 issuer: stored.issuer.clone(),
                 configured,
+                kept_in: match stored.is_sealed {
+                    true => KeptIn::CredentialStore,
+                    false => KeptIn::File,
+                },
                 expired: !stored.has_token || stored.is_expired,
                 expires_at: stored.expires_at,
                 scope: stored.scope.clone(),
@@ -167,7 +171,13 @@ impl Manager {
             }
             credentials.extend(names.into_iter().map(|name| credential(name.clone(), true)));
         }
-        Ok(McpAuthListResult { credentials })
+        let authorizer = self.core.authorizer().clone();
+        let problem = tokio::task::spawn_blocking(move || authorizer.store_problem());
+        let note = problem.await.ok().flatten();
+        Ok(McpAuthListResult {
+            credentials,
+            note: note.map(|problem| format!("tokens are kept in `mcp-auth.json`: {problem}")),
+        })
     }
 
     /// `mcp.debug`: asks the server without a token, and looks at everything a login would look at.

@@ -59,6 +59,9 @@ pub async fn run(_: &Args, session: &Session) -> Result<Exit, Failure> {
         rows.add([&known.server, &login(known), scope, &known.url]);
     }
     rows.print_unless_empty("No configured server has a login; `pillion add NAME --url URL` adds one")?;
+    if let Some(note) = &listed.note {
+        eprintln!("{note}");
+    }
     Ok(Exit::Done)
 }
 

@@ -307,8 +307,17 @@ fn not_answered(error: reqwest::Error) -> TransportError {
     if error.is_connect() || error.is_builder() {
         return TransportError::Connect(reason(error));
     }
+    let reason = reason(error);
+    // In TLS 1.3 a server looks at our certificate when the handshake is over for us. It took nothing of the request.
+    if let Some((_, alert)) = reason.split_once("received fatal alert: ")
+        && ["Certificate", "UnknownCA", "AccessDenied"]
+            .iter()
+            .any(|about| alert.contains(about))
+    {
+        return TransportError::Connect(reason);
+    }
     // The request was on its way: nobody knows whether the server took it.
-    tracing::debug!("no response: {}", reason(error));
+    tracing::debug!("no response: {reason}");
     TransportError::StreamEnded
 }
 

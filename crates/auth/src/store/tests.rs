@@ -131,7 +131,11 @@ fn two_accounts_are_two_logins() {
 fn secrets_are_in_the_credential_store_and_in_the_file_only_where_that_fails() {
     use crate::vault;
     let folder = tempfile::tempdir().unwrap();
-    let (one, other) = (store(folder.path()), store(folder.path()));
+    let sealing = || Store {
+        seals: true,
+        ..store(folder.path())
+    };
+    let (one, other) = (sealing(), sealing());
     let text = || fs::read_to_string(&one.path).unwrap();
     let (a, b) = (key("https://sealed.example/mcp"), key("https://open.example/mcp"));
 

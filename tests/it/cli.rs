@@ -168,7 +168,7 @@ fn entries() {
     assert_snapshot!(said(&env, "add bad.name -- x"), @r"
     exit 2
     --- stderr
-    error: `name` must be a text that matches `^[A-Za-z0-9_-]{1,32}$`, not a text of 8 characters
+    error: `bad.name` is no name: letters, digits, `_` and `-` are, at most 32
     ");
     assert_snapshot!(said(&env, "disable docs"), @r"
     exit 0

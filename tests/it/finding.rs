@@ -18,7 +18,7 @@ pub fn stories() -> Vec<Trial> {
         the_list_is_copied_and_kept, offline_and_back, pages_of_hits, a_registry_that_misbehaves,
         from_the_registry, a_remote_of_the_registry, repositories_by_stars, tokens_of_github, limits_of_github,
         a_guess_is_confirmed, a_manifest_names_its_package, from_the_gallery, pasted, by_hand,
-        described_by_a_file, what_is_missing_is_named_once, in_a_terminal, searched_in_the_terminal,
+        described_by_a_file, mistakes, what_is_missing_is_named_once, in_a_terminal, searched_in_the_terminal,
     )
 }
 
@@ -846,6 +846,52 @@ fn described_by_a_file() {
     );
 }
 
+/// What a newcomer types wrong, and what to do next.
+fn mistakes() {
+    let env = TestEnv::new();
+    let file = |name: &str, text: &str| fs::write(env.project().join(name), text).expect("a small file");
+    file("five.json", "{\"command\": 5}");
+    file("broken.json", "{\"mcpServers\": {");
+    fs::create_dir_all(env.project().join(".pillion")).expect("a folder");
+    file(
+        ".pillion/mcp.json",
+        "{\"servers\": {\"theirs\": {\"command\": \"npx\"}, \"odd\": {\"command\": 5}}}",
+    );
+    let rows: [(&[&str], &str); 14] = [
+        (&["add"], "pillion add --from ID"),
+        (&["add", "files", "npx", "x"], "hint: pillion add files -- npx x"),
+        (&["add", "my files", "--", "npx"], "`my files` is no name"),
+        (&["add", "x", "--url", "example.com/mcp"], "lacks the `https://`"),
+        (&["add", "--from", "a/b", "--yes"], "`github:a/b`"),
+        (&["add", "--from", "github:a", "--yes"], "github:OWNER/NAME"),
+        (
+            &[
+                "add",
+                "--yes",
+                "--paste",
+                "{\"mcpServers\": {\"a\": {\"command\": 5}}}",
+            ],
+            "a: `command` must be a text",
+        ),
+        (
+            &["import", "five.json"],
+            "`command` must be a text such as `npx`, or a list, not a number",
+        ),
+        (&["import", "broken.json"], "broken.json`: line 1"),
+        (&["import", "nowhere.json"], "`pillion import` without a file"),
+        (&["tools", "theirs"], "`pillion trust`"),
+        (&["test", "theirs"], "`pillion trust`"),
+        (&["status"], "`command` must be a text, not a number"),
+        (&["gallery", "--category", "tools"], "the categories are core"),
+    ];
+    for (args, expected) in rows {
+        let ran = run(&env, args);
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(said.contains(expected), "{args:?}: {said}");
+        assert!(!said.contains("/entry"), "{args:?}: {said}");
+    }
+}
+
 fn what_is_missing_is_named_once() {
     let host = registry(&[listed(weather(), "active")]);
     let env = env_with(&host);
@@ -859,7 +905,7 @@ fn what_is_missing_is_named_once() {
     );
     assert!(
         ran.stderr
-            .contains("--set 'place=…' --env 'WEATHER_KEY=${WEATHER_KEY}'"),
+            .contains("hint: give --env 'WEATHER_KEY=${WEATHER_KEY}' -- PLACE"),
         "{}",
         ran.stderr
     );
@@ -868,7 +914,14 @@ fn what_is_missing_is_named_once() {
         &env,
         &["add", "--from", "io.github.ada/weather-mcp", "--", "Oslo"],
     );
-    assert!(unseen.stderr.contains("--dry-run"), "{}", unseen.stderr);
+    assert!(
+        unseen.stderr.contains("\"Oslo\"]")
+            && unseen
+                .stderr
+                .contains("`--yes` adds what is shown above; give also: --env"),
+        "{}",
+        unseen.stderr
+    );
     let wrong = run(
         &env,
         &[

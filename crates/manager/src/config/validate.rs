@@ -205,6 +205,10 @@ fn schema_problem(error: &jsonschema::ValidationError<'_>) -> Problem {
         .unwrap_or(&said)
         .trim()
         .to_owned();
+    let rule = match rule.strip_prefix("is not of type") {
+        Some(types) => format!("must be {}, not {}", kinds(types), a_kind(error.instance())),
+        None => rule,
+    };
     let rule = if rule.contains(&value) && value.len() > 2 {
         "does not fit the schema".to_owned()
     } else {
@@ -215,6 +219,38 @@ fn schema_problem(error: &jsonschema::ValidationError<'_>) -> Problem {
         |member| format!("`{member}` {rule}"),
     );
     Problem { path, message }
+}
+
+/// The types that the library quotes, in words.
+fn kinds(quoted: &str) -> String {
+    let words = quoted
+        .split('"')
+        .skip(1)
+        .step_by(2)
+        .filter(|name| *name != "null");
+    let words: Vec<&str> = words
+        .map(|name| match name {
+            "string" => "a text",
+            "integer" => "a whole number",
+            "number" => "a number",
+            "boolean" => "true or false",
+            "array" => "a list",
+            _ => "an object",
+        })
+        .collect();
+    words.join(" or ")
+}
+
+/// What a value is, without saying which.
+pub(crate) fn a_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
 }
 
 /// Rules between members.
@@ -378,7 +414,10 @@ fn override_problems(overrides: &BTreeMap<String, ToolOverride>) -> Vec<Problem>
 
 /// A URL that an entry may name, parsed.
 pub(crate) fn remote_url(text: &str) -> Result<url::Url, String> {
-    let url = url::Url::parse(text).map_err(|error| format!("`url` is no URL: {error}"))?;
+    let url = url::Url::parse(text).map_err(|error| match error {
+        url::ParseError::RelativeUrlWithoutBase => "`url` lacks the `https://` in front".to_owned(),
+        error => format!("`url` is no URL: {error}"),
+    })?;
     match url.scheme() {
         "http" | "https" if url.host().is_some() => Ok(url),
         "unix" if !cfg!(unix) => Err("sockets (`unix:`) are not to be had on this platform".to_owned()),

@@ -67,7 +67,10 @@ pub(crate) fn is_server(value: &Value) -> bool {
 /// Reads one server.
 pub(crate) fn read(value: &Value, dialect: Dialect) -> Result<Read, String> {
     let Some(members) = value.as_object() else {
-        return Err("it is no object".to_owned());
+        return Err(format!(
+            "a server must be an object, not {}",
+            validate::a_kind(value)
+        ));
     };
     let mut reader = Reader {
         dialect,
@@ -219,14 +222,22 @@ impl Reader {
                     }
                 }
             }
-            _ => return Err("its command is neither a text nor a list".to_owned()),
+            other => {
+                return Err(format!(
+                    "`command` must be a text such as `npx`, or a list, not {}",
+                    validate::a_kind(other)
+                ));
+            }
         }
         Ok(())
     }
 
     fn texts(&self, name: &str, value: &Value) -> Result<Vec<Value>, String> {
         let Some(items) = value.as_array() else {
-            return Err(format!("`{name}` is no list"));
+            return Err(format!(
+                "`{name}` must be a list, not {}",
+                validate::a_kind(value)
+            ));
         };
         let text = |item: &Value| match plain(item) {
             Some(text) => Ok(Value::from(self.dialect.references(&text))),
@@ -237,7 +248,10 @@ impl Reader {
 
     fn text(&mut self, member: &str, name: &str, value: &Value) -> Result<(), String> {
         let Some(text) = value.as_str() else {
-            return Err(format!("`{name}` is no text"));
+            return Err(format!(
+                "`{name}` must be a text, not {}",
+                validate::a_kind(value)
+            ));
         };
         if !text.is_empty() {
             let text = self.dialect.references(text);
@@ -254,7 +268,12 @@ impl Reader {
                 .iter()
                 .filter_map(|item| Some((item["name"].as_str()?.to_owned(), item["value"].clone())))
                 .collect(),
-            _ => return Err(format!("`{name}` is no object")),
+            _ => {
+                return Err(format!(
+                    "`{name}` must be an object, not {}",
+                    validate::a_kind(value)
+                ));
+            }
         };
         for (key, value) in pairs {
             let text = match &value {
@@ -299,7 +318,10 @@ impl Reader {
 
     fn url(&mut self, name: &str, value: &Value) -> Result<(), String> {
         let Some(text) = value.as_str() else {
-            return Err(format!("`{name}` is no text"));
+            return Err(format!(
+                "`{name}` must be a text, not {}",
+                validate::a_kind(value)
+            ));
         };
         if text.is_empty() {
             self.is_empty_remote = true;

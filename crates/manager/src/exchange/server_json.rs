@@ -14,6 +14,8 @@ use crate::config::{secret, validate};
 
 mod input;
 mod package;
+#[cfg(test)]
+mod tests;
 
 use input::Inputs;
 

@@ -60,20 +60,22 @@ impl Manager {
     /// `mcp.import`: writes the servers of another program's configuration; starts none.
     pub async fn import(&self, request: &RequestContext, params: McpImport) -> Result<Imported, Error> {
         let root = self.root(&params.directory)?;
-        let (text, dialect, at) = match (params.text, params.source) {
-            (Some(text), None) => (text, Dialect::Common, "/text"),
+        let (text, dialect, file) = match (params.text, params.source) {
+            (Some(text), None) => (text, Dialect::Common, None),
             (None, Some(source)) => {
                 let path = PathBuf::from(&source);
                 let text = blocking(move || read_file(&path)).await?;
-                (text, Dialect::of_path(&source), "/source")
+                (text, Dialect::of_path(&source), Some(source))
             }
             _ => {
                 let message = "either `text` or `source` is needed";
                 return Err(Error::new(ErrorKind::InvalidParams, message).path("/text"));
             }
         };
-        let (harvest, _) = harvest(&text, dialect)
-            .map_err(|reason| Error::new(ErrorKind::InvalidParams, reason).path(at))?;
+        let (harvest, _) = harvest(&text, dialect).map_err(|reason| match &file {
+            Some(file) => Error::new(ErrorKind::InvalidParams, format!("`{file}`: {reason}")).path("/source"),
+            None => Error::new(ErrorKind::InvalidParams, reason).path("/text"),
+        })?;
         let layer = match params.scope {
             Some(Scope::Project) => Layer::Project,
             Some(Scope::User) | None => Layer::User,
@@ -346,10 +348,18 @@ fn read_file(path: &Path) -> Result<String, Error> {
             "it is no absolute path".to_owned(),
         ));
     }
-    let metadata = std::fs::metadata(path).map_err(|error| fault(ErrorKind::NotFound, error.to_string()))?;
+    let metadata = std::fs::metadata(path).map_err(|error| {
+        fault(ErrorKind::NotFound, error.to_string())
+            .hint("`mcp.import.detect` finds the configurations of other programs on this machine")
+    })?;
     // A pipe would be waited for without end.
     if !metadata.is_file() {
-        return Err(fault(ErrorKind::InvalidParams, "it is no file".to_owned()));
+        let what = if metadata.is_dir() {
+            "it is a folder"
+        } else {
+            "it is no file"
+        };
+        return Err(fault(ErrorKind::InvalidParams, what.to_owned()));
     }
     let file = std::fs::File::open(path).map_err(|error| fault(ErrorKind::NotFound, error.to_string()))?;
     let mut bytes = Vec::new();

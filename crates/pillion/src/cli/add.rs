@@ -19,6 +19,9 @@ Quote them for the shell: --env 'TOKEN=${MY_TOKEN}'")]
 pub struct Args {
     /// The new name: letters, digits, _ and -, at most 32; a terminal asks for what is not given
     name: Option<String>,
+    /// Words that should stand after --.
+    #[arg(hide = true)]
+    stray: Vec<String>,
     /// The program and its arguments, after --; with --from, what the server is given
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -108,6 +111,15 @@ impl From<Transport> for EntryTransport {
 }
 
 pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
+    if let Some(name) = &args.name
+        && !args.stray.is_empty()
+    {
+        return Err(Failure::usage("what is started stands after `--`")
+            .hint(format!("pillion add {name} -- {}", args.stray.join(" "))));
+    }
+    if let Some(name) = &args.name {
+        check_name(name)?;
+    }
     let drafting = draft::Wanted {
         name: args.name.as_deref(),
         project: args.project,
@@ -149,12 +161,10 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
             }
         },
         Some(_) => {
-            return Err(Failure::usage("what to add is missing")
-                .hint("pillion add NAME -- COMMAND ARGS…, or pillion add NAME --url URL"));
+            return Err(Failure::usage("what to add is missing").hint(WAYS));
         }
         None => {
-            return Err(Failure::usage("the name is missing")
-                .hint("pillion add NAME -- COMMAND ARGS…, or pillion add NAME --url URL"));
+            return Err(Failure::usage("the name is missing").hint(WAYS));
         }
     };
     if args.test && !args.dry_run {
@@ -166,6 +176,23 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     };
     draft::write(&wanted.name, wanted.entry, false, None, &drafting, session).await?;
     Ok(Exit::Done)
+}
+
+/// What can be typed.
+const WAYS: &str = "pillion add NAME -- COMMAND ARGS…, pillion add NAME --url URL, or pillion add --from ID; \
+    `pillion search WORDS` finds ids";
+
+fn check_name(name: &str) -> Result<(), Failure> {
+    let is_name = (1..=32).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+    if is_name {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "`{name}` is no name: letters, digits, `_` and `-` are, at most 32"
+    )))
 }
 
 fn entry(args: &Args) -> ServerEntry {
@@ -225,7 +252,7 @@ pub fn program(command: &str) -> String {
     }
 }
 
-fn absolute(path: &str) -> String {
+pub fn absolute(path: &str) -> String {
     if path.starts_with(['~', '$']) {
         return path.to_owned();
     }

@@ -42,9 +42,21 @@ pub async fn add(draft: &Draft, wanted: &Wanted<'_>, session: &Session) -> Resul
     let name = wanted.name.unwrap_or(&draft.name);
     let (mut entry, mut open) = given(draft, &wanted.values)?;
     if !session.json {
-        show(name, draft, &open, session);
+        show(name, draft, &entry, &open, session);
     }
     let asks = session.terminal.asks && !wanted.dry_run;
+    if !session.terminal.asks && !wanted.yes && !wanted.dry_run {
+        let failure = Failure::usage("it is not added unseen, and nobody can be asked here");
+        let needed: Vec<String> = ways(&open).into_iter().filter(|_| wanted.refuses_holes).collect();
+        return Err(if needed.is_empty() {
+            failure.hint("`--yes` adds what is shown above")
+        } else {
+            failure.hint(format!(
+                "`--yes` adds what is shown above; give also: {}",
+                needed.join(" ")
+            ))
+        });
+    }
     if asks {
         while let Some(need) = open.first() {
             let Some(value) = ask(need.clone()).await? else {
@@ -146,7 +158,7 @@ fn given(draft: &Draft, values: &Values<'_>) -> Result<(ServerEntry, Vec<Need>),
         match needs.iter().position(open) {
             Some(index) => {
                 let need = needs.remove(index);
-                entry = manager::fill(&entry, &need, value).map_err(Failure::usage)?;
+                entry = manager::fill(&entry, &need, &here(value)).map_err(Failure::usage)?;
             }
             None => entry.args.get_or_insert_default().push(value.clone()),
         }
@@ -156,11 +168,37 @@ fn given(draft: &Draft, values: &Values<'_>) -> Result<(ServerEntry, Vec<Need>),
     Ok((entry, open))
 }
 
+/// A path that was typed here means here; the server will start elsewhere.
+fn here(value: &str) -> String {
+    let is_path = value.starts_with("./") || value.starts_with("../") || std::path::Path::new(value).exists();
+    if is_path {
+        super::add::absolute(value)
+    } else {
+        value.to_owned()
+    }
+}
+
 /// All that is missing, and how each is given.
 fn missing(open: &[Need]) -> Failure {
     let names: Vec<&str> = open.iter().map(|need| need.label.as_str()).collect();
-    let ways: Vec<String> = open.iter().map(way).collect();
-    Failure::usage(format!("still to be given: {}", names.join(", "))).hint(ways.join(" "))
+    Failure::usage(format!("still to be given: {}", names.join(", ")))
+        .hint(format!("give {}", ways(open).join(" ")))
+}
+
+/// What to type for all of them; arguments of the server come last, in their order.
+fn ways(open: &[Need]) -> Vec<String> {
+    let (args, others): (Vec<&Need>, Vec<&Need>) = open
+        .iter()
+        .partition(|need| need.at.starts_with("/args/") && !need.secret);
+    let mut ways: Vec<String> = others.into_iter().map(way).collect();
+    if !args.is_empty() {
+        ways.push("--".to_owned());
+        ways.extend(
+            args.iter()
+                .map(|need| need.label.to_uppercase().replace(' ', "_")),
+        );
+    }
+    ways
 }
 
 /// What to type for a value. A secret is named, not written: the command line is seen by others.
@@ -190,9 +228,9 @@ fn way(need: &Need) -> String {
     }
 }
 
-fn show(name: &str, draft: &Draft, open: &[Need], session: &Session) {
+fn show(name: &str, draft: &Draft, entry: &ServerEntry, open: &[Need], session: &Session) {
     eprintln!("{}", session.terminal.on_stderr().bold(&one_line(name)));
-    for (label, value) in review::target(&draft.target) {
+    for (label, value) in review::target(&filled(draft, entry)) {
         eprintln!("  {:<12} {}", format!("{label}:"), one_line(&value));
     }
     for need in &draft.needs {
@@ -215,6 +253,28 @@ fn show(name: &str, draft: &Draft, open: &[Need], session: &Session) {
     for warning in &draft.warnings {
         warn(session.terminal.on_stderr(), warning, None);
     }
+}
+
+/// What would run, with the arguments that were given; those that may be secrets stay as the draft has them.
+fn filled(draft: &Draft, entry: &ServerEntry) -> Target {
+    let mut target = draft.target.clone();
+    let is_secret = |index: usize| {
+        let at = format!("/args/{index}");
+        draft.needs.iter().any(|need| need.secret && *need.at == *at)
+    };
+    if let Target::Local(local) = &mut target {
+        for (index, given) in entry.args.iter().flatten().enumerate() {
+            let was = draft.entry.args.as_ref().and_then(|args| args.get(index));
+            if was == Some(given) || is_secret(index) {
+                continue;
+            }
+            match local.argv.get_mut(index) {
+                Some(shown) => shown.clone_from(given),
+                None => local.argv.push(given.clone()),
+            }
+        }
+    }
+    target
 }
 
 /// Asks for one value; `None` when the person left.

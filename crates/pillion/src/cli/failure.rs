@@ -86,6 +86,13 @@ impl Failure {
         self
     }
 
+    /// The server that was asked for and is not known.
+    pub fn unknown_server(&self) -> Option<String> {
+        let error = self.said.error.as_ref()?;
+        (error.kind == ErrorKind::TargetMismatch)
+            .then(|| error.data.server.as_ref().map(ToString::to_string))?
+    }
+
     /// For people, on stderr.
     pub fn text(&self, paint: Paint) -> String {
         let mut text = format!("{} {}", paint.red("error:"), harmless(&self.said.message));
@@ -146,6 +153,8 @@ impl From<protocol::Error> for Failure {
 
         if let (Some(path), Some(expected)) = (&data.path, &data.expected)
             && !message.contains(expected)
+            // What is wrong with an entry is said in its own words.
+            && !path.starts_with("/entry")
         {
             said.causes.push(format!("`{path}` should be {expected}"));
         }

@@ -32,21 +32,26 @@ pub async fn run(
             .collect();
         eprintln!("Other ways to have it: {}", others.join(", "));
     }
-    if !session.terminal.asks && !wanted.yes && !wanted.dry_run {
-        return Err(
-            Failure::usage("nothing is added unseen, and nobody can be asked here")
-                .hint("look at it with `--dry-run`, then add it with `--yes`"),
-        );
-    }
     Ok(draft::exit(draft::add(draft, wanted, session).await?))
 }
 
 /// What the id stands for, best way first; never empty.
 async fn drafts(id: &str, session: &Session) -> Result<Vec<Draft>, Failure> {
     if let Some(repository) = id.strip_prefix("github:") {
+        if repository.split('/').filter(|part| !part.is_empty()).count() != 2 {
+            return Err(Failure::usage(format!("`{id}` names no repository"))
+                .hint("write `github:OWNER/NAME`, as in the address of the repository"));
+        }
         return searched(id, repository, SearchSource::Github, session).await;
     }
-    if id.contains('/') {
+    if let Some((namespace, _)) = id.split_once('/') {
+        if !namespace.contains('.') {
+            return Err(
+                Failure::usage(format!("`{id}` is no name of the registry")).hint(format!(
+                    "a repository is written `github:{id}`; `pillion search` finds names of the registry"
+                )),
+            );
+        }
         return searched(
             id,
             id.strip_prefix("registry:").unwrap_or(id),

@@ -40,6 +40,8 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     let hint = session.terminal.on_stderr().cyan("hint:");
     if !result.items.is_empty() {
         eprintln!("{hint} `pillion add --from ID` shows one whole and adds it");
+    } else if args.category.is_some() {
+        eprintln!("{hint} the categories are {}", result.categories.join(", "));
     } else if let Some(query) = &query {
         eprintln!("{hint} `pillion search {query}` looks in the official registry too");
     }

@@ -3,7 +3,7 @@
 use protocol::Method;
 
 /// What is said otherwise than by naming another command. `SERVER` stands for the server's name.
-const PHRASES: [(&str, &str); 9] = [
+const PHRASES: [(&str, &str); 11] = [
     (
         "`mcp.decide` with subject `tools`",
         "`pillion pin SERVER --accept REVISION`",
@@ -15,6 +15,14 @@ const PHRASES: [(&str, &str); 9] = [
         "list again later, or see `pillion status`",
     ),
     ("set `replace: true`", "add `--replace`"),
+    (
+        "write the absolute path as `command`",
+        "write its absolute path with `pillion edit SERVER -- PATH ARGS…`",
+    ),
+    (
+        "`mcp.import.detect` finds",
+        "`pillion import` without a file finds",
+    ),
     ("set `acceptUnverified: true`", "add `--accept-unverified`"),
     ("give these in `args`", "give these as key=value"),
     ("`timeoutMs` of the call", "`--timeout` of the call"),

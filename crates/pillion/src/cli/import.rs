@@ -72,7 +72,11 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
             one.reason.as_deref().unwrap_or_default(),
         ]);
     }
-    rows.print_unless_empty("No server was found in it")?;
+    rows.print_unless_empty(&format!("No server was found in `{file}`"))?;
+    if imported.results.is_empty() {
+        let hint = session.terminal.on_stderr().cyan("hint:");
+        eprintln!("{hint} servers stand under `mcpServers`, `servers` or the key that their program uses");
+    }
     session.warn(&imported.not_imported);
     for need in &imported.needs {
         let names: Vec<&str> = need.servers.iter().map(|name| &**name).collect();

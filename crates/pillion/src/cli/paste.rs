@@ -30,12 +30,6 @@ pub async fn run(text: &str, wanted: &Wanted<'_>, session: &Session) -> Result<E
             "the text holds several servers, and a name fits one only",
         ));
     }
-    if !session.terminal.asks && !wanted.yes && !wanted.dry_run {
-        return Err(
-            Failure::usage("what was pasted is not added unseen, and nobody can be asked here")
-                .hint("look at it with `--dry-run`, then add it with `--yes`"),
-        );
-    }
     for draft in &parsed.drafts {
         draft::add(draft, wanted, session).await?;
     }

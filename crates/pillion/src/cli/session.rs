@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use manager::{Env, Manager, RequestContext};
 use protocol::{
-    Dir, ErrorKind, HostCapabilities, InitializationOptions, Issue, IssueKind, McpLog, MethodSpec, Question,
-    Token,
+    Dir, ErrorKind, HostCapabilities, InitializationOptions, Issue, IssueKind, McpLog, McpStatus, MethodSpec,
+    Question, State, Token,
 };
 use tokio::sync::{Mutex, mpsc};
 
@@ -73,10 +73,38 @@ impl Session {
         if session.watcher.is_asking() {
             saved.restore();
         }
+        let outcome = match outcome {
+            Err(failure) => Err(session.explained(failure).await),
+            outcome => outcome,
+        };
         session.manager.shutdown().await;
         match outcome {
             Err(_) if session.request.cancel.is_cancelled() => Err(Failure::interrupted()),
             outcome => outcome,
+        }
+    }
+
+    /// What a project brings is unknown until it is trusted; a person is told how.
+    async fn explained(&self, failure: Failure) -> Failure {
+        let Some(name) = failure.unknown_server() else {
+            return failure;
+        };
+        let params = McpStatus {
+            directory: self.directory.clone(),
+            ..Default::default()
+        };
+        let Ok(status) = self.manager.status(&self.request, params).await else {
+            return failure;
+        };
+        let known = status.servers.iter().find(|server| *server.name == *name);
+        match known.map(|server| server.state) {
+            Some(State::NeedsTrust) => failure.hint(format!(
+                "the project brings `{name}`: `pillion trust` shows what it would run, and trusts it"
+            )),
+            Some(State::Pending) => failure.hint(format!(
+                "`pillion approve {name}` shows who asked for it, and asks"
+            )),
+            _ => failure,
         }
     }
 
@@ -163,8 +191,11 @@ impl Session {
             return;
         }
         for issue in issues {
-            let message = match &issue.server {
-                Some(server) if !issue.message.contains(&**server) => format!("{server}: {}", issue.message),
+            let message = match (&issue.server, &issue.item) {
+                (Some(server), _) if !issue.message.contains(&**server) => {
+                    format!("{server}: {}", issue.message)
+                }
+                (None, Some(item)) if !issue.message.contains(item) => format!("{item}: {}", issue.message),
                 _ => issue.message.clone(),
             };
             let hint = match issue.kind {

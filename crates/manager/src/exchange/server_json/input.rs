@@ -219,7 +219,13 @@ pub(super) fn placeholder(label: &str) -> String {
 fn label(name: &str) -> String {
     let label: String = shown(name)
         .chars()
-        .map(|one| if matches!(one, '{' | '}' | '$') { '_' } else { one })
+        .map(|one| {
+            if matches!(one, '{' | '}' | '$' | ':') {
+                '_'
+            } else {
+                one
+            }
+        })
         .take(100)
         .collect();
     let label = label.trim_start_matches('-').to_owned();

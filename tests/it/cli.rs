@@ -198,7 +198,7 @@ fn entries() {
     --- stderr
     Removed `docs`
     ");
-    assert_snapshot!(said(&env, "remove docs"), @r"
+    assert_snapshot!(said(&env, "remove docs --yes"), @r"
     exit 1
     --- stderr
     error: there is no server `docs`

@@ -195,7 +195,9 @@ impl Session {
                 (Some(server), _) if !issue.message.contains(&**server) => {
                     format!("{server}: {}", issue.message)
                 }
-                (None, Some(item)) if !issue.message.contains(item) => format!("{item}: {}", issue.message),
+                (None, Some(item)) if !issue.message.contains(&format!("`{item}`")) => {
+                    format!("{item}: {}", issue.message)
+                }
                 _ => issue.message.clone(),
             };
             let hint = match issue.kind {

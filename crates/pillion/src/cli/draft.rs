@@ -63,7 +63,11 @@ pub async fn add(draft: &Draft, wanted: &Wanted<'_>, session: &Session) -> Resul
                 eprintln!("`{name}` was not added");
                 return Ok(false);
             };
-            let value = if need.at.starts_with("/args/") && !need.secret { here(&value) } else { value };
+            let value = if need.at.starts_with("/args/") && !need.secret {
+                here(&value)
+            } else {
+                value
+            };
             match manager::fill(&entry, need, &value) {
                 Ok(filled) => {
                     entry = filled;

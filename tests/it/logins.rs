@@ -17,6 +17,8 @@ pub fn stories() -> Vec<Trial> {
         a_login_in_a_terminal_reaches_a_running_host,
         a_call_waits_for_more_rights_and_is_repeated,
         a_login_is_shown_copied_and_pasted_in_a_terminal,
+        over_ssh_every_slip_is_told_and_the_whole_address_logs_in,
+        a_pasted_denial_and_what_comes_too_early_have_codes,
         a_denial_and_an_interrupt_have_codes_of_their_own,
         looking_changes_nothing,
         others_are_told_that_they_have_no_login,
@@ -188,11 +190,7 @@ fn a_login_is_shown_copied_and_pasted_in_a_terminal() {
         (screen.matches("auth URL copied").count() == 2).then_some(screen)
     });
     assert_eq!(screen.matches("\x1b]52;c;").count(), 2);
-    let start = screen.find("http://127.0.0.1").expect("an address");
-    let url: String = screen[start..]
-        .chars()
-        .take_while(|c| !c.is_whitespace())
-        .collect();
+    let url = address(&screen);
     let redirect_uri = url::Url::parse(&url).expect("a URL");
     let redirect_uri = redirect_uri
         .query_pairs()
@@ -205,6 +203,99 @@ fn a_login_is_shown_copied_and_pasted_in_a_terminal() {
     assert_eq!(code, Some(0), "{screen}");
     assert!(screen.contains("`srv` is authorized and ready"), "{screen}");
     assert!(env.opened().is_empty());
+}
+
+/// `pillion auth srv` of a person who came over SSH: the terminal, and where the browser would end.
+fn log_in_over_ssh(env: &TestEnv) -> (Terminal, String) {
+    let mut command = env.command();
+    command.args(["auth", "srv"]).env("NO_COLOR", "1");
+    command.env("SSH_CONNECTION", "198.51.100.7 50512 192.0.2.4 22");
+    let mut terminal = Terminal::run(command);
+    terminal.when("paste the address here", "");
+    let url = address(&terminal.screen());
+    let redirect_uri = url::Url::parse(&url).expect("a URL");
+    let redirect_uri = redirect_uri
+        .query_pairs()
+        .find(|(name, _)| name == "redirect_uri")
+        .expect("it has one")
+        .1;
+    let ends = redirect(&json!({ "url": url, "redirectUri": redirect_uri }));
+    (terminal, ends)
+}
+
+/// The address that is printed.
+fn address(screen: &str) -> String {
+    let start = screen.find("http://127.0.0.1").expect("an address");
+    screen[start..]
+        .chars()
+        .take_while(|c| !c.is_whitespace())
+        .collect()
+}
+
+fn over_ssh_every_slip_is_told_and_the_whole_address_logs_in() {
+    let (env, server) = world();
+    let (mut terminal, ends) = log_in_over_ssh(&env);
+    let screen = terminal.screen();
+    assert!(
+        screen.contains("in the browser of your own machine within 5 minutes"),
+        "{screen}"
+    );
+    assert!(screen.contains("You are here over SSH"), "{screen}");
+    let (half, state) = ends.split_once("&state=").expect("a state");
+    let slips = [
+        (half.to_owned(), "its part `state=` is missing"),
+        (
+            ends.split('?').next().unwrap_or_default().to_owned(),
+            "is not whole",
+        ),
+        (format!("{half}&state=x{state}"), "belongs to another login"),
+        (address(&screen), "this is the address to open"),
+        (
+            "two words".to_owned(),
+            "neither an address with a code nor a code",
+        ),
+    ];
+    for (nth, (slip, said)) in slips.iter().enumerate() {
+        terminal.when("paste the address here", &format!("{slip}\r"));
+        clock::eventually(said, || {
+            let screen = terminal.screen();
+            let waits = screen.matches("Still waiting for the login to `srv`").count() == nth + 1;
+            (screen.contains(said) && waits).then_some(())
+        });
+    }
+    // A slip of the finger is taken back, on the screen too.
+    terminal.when("Still waiting", &format!("{ends}zz\x7f\x7f\r"));
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains("zz\x08 \x08\x08 \x08"), "{screen}");
+    assert!(screen.contains("`srv` is authorized and ready"), "{screen}");
+    assert_eq!(server.token_requests().len(), 1);
+}
+
+fn a_pasted_denial_and_what_comes_too_early_have_codes() {
+    let (env, _server) = world();
+    let early = env
+        .command()
+        .args(["call", "srv", "echo", "a=1", "--json"])
+        .output();
+    let early = early.expect("the binary starts");
+    let said: Value = serde_json::from_slice(&early.stdout).expect("one document");
+    assert_eq!(
+        (early.status.code(), &said["error"]["data"]["kind"]),
+        (Some(3), &json!("needs_auth"))
+    );
+    let (mut terminal, ends) = log_in_over_ssh(&env);
+    let denied = ends.replace("code=code-1-secret", "error=access_denied");
+    terminal.when("paste the address here", &format!("{denied}\r"));
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(4), "{screen}");
+    assert!(
+        screen.contains("start the login again with `pillion auth srv`"),
+        "{screen}"
+    );
+    let (mut terminal, _) = log_in_over_ssh(&env);
+    terminal.when("paste the address here", "\x03");
+    assert_eq!(terminal.end().0, Some(130));
 }
 
 fn a_denial_and_an_interrupt_have_codes_of_their_own() {

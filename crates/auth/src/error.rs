@@ -144,7 +144,9 @@ impl AuthError {
                 "end the program that uses the port, or choose another `oauth.callbackPort`"
             }
             AuthError::BadSettings(_) => "correct `oauth` of the entry",
-            AuthError::Denied { .. } | AuthError::AuthorizationRefused { .. } => "start the login again",
+            AuthError::Denied { .. } | AuthError::AuthorizationRefused { .. } => {
+                "start the login again with `mcp.auth`"
+            }
             AuthError::IssMismatch { .. } => "start the login again; if it repeats, do not trust this server",
             AuthError::StateMismatch => {
                 "open the newest address of the login, and paste where the browser ends then"
@@ -154,7 +156,7 @@ impl AuthError {
             AuthError::TokenRefused { error, .. } if error == "invalid_client" => {
                 "check `oauth.clientId` and `oauth.clientSecret`"
             }
-            AuthError::TokenRefused { .. } => "start the login again",
+            AuthError::TokenRefused { .. } => "start the login again with `mcp.auth`",
             AuthError::Store { .. } => "check that the data folder may be written",
         })
     }

@@ -176,7 +176,9 @@ impl Pasted {
                 true => {
                     "this is the address to open; what is needed is the one the browser ends on after the login"
                 }
-                false => "the pasted address holds neither a code nor an error",
+                false => {
+                    "the pasted address is not whole, or another one: there is neither `code=` nor `error=` in it"
+                }
             };
             return Err(AuthError::BadRedirect(message.to_owned()));
         }

@@ -1,6 +1,7 @@
 //! `pillion auth`: log in to a server. The address is shown and copied; the person opens it, wherever the browser is.
 
 use std::io::{IsTerminal, Write};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -106,7 +107,7 @@ async fn settled(session: &Session, name: &str) -> Result<Option<Result<Exit, Fa
         }
         // What the login began with.
         (Some(fault), _) if fault.kind == ErrorKind::NeedsAuth => Ok(None),
-        (Some(fault), _) => Ok(Some(Err(Failure::from(fault).already_printed(session.json)))),
+        (Some(fault), _) => Ok(Some(Err(Failure::of(fault, name).already_printed(session.json)))),
         (None, _) => Ok(None),
     }
 }
@@ -178,7 +179,11 @@ fn show(session: &Session, name: &str, ack: &AuthAck, asks: bool) -> Result<(), 
         true => "in the browser of your own machine",
         false => "in a browser",
     };
-    eprintln!("Open this address {place} to log in to `{name}`:");
+    let deadline = match ack.expires_at.and_then(left) {
+        Some(left) => format!(" within {left}"),
+        None => String::new(),
+    };
+    eprintln!("Open this address {place}{deadline} to log in to `{name}`:");
     output::line(url)?;
     if let Some(code) = &ack.user_code {
         eprintln!("and type this code there: {code}");
@@ -223,6 +228,16 @@ fn copy(ack: &AuthAck) {
         let _ = write!(stderr, "\x1b]52;c;{}\x07", STANDARD.encode(url));
         eprintln!("auth URL copied");
     }
+}
+
+/// The time until then in whole minutes, rounded up.
+fn left(at: u64) -> Option<String> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let left = Duration::from_millis(at).checked_sub(now)?;
+    Some(match left.as_millis().div_ceil(60_000) {
+        1 => "a minute".to_owned(),
+        minutes => format!("{minutes} minutes"),
+    })
 }
 
 async fn choose(session: &Session, asks: bool) -> Result<String, Failure> {

@@ -197,15 +197,16 @@ fn near(names: &[String]) -> String {
     format!("Known names: {}", names.join(", "))
 }
 
-/// A server that did not come up is a result, not an error of the protocol.
-impl From<&protocol::Fault> for Failure {
-    fn from(fault: &protocol::Fault) -> Failure {
+impl Failure {
+    /// A server that did not come up is a result, not an error of the protocol.
+    pub fn of(fault: &protocol::Fault, server: &str) -> Failure {
         let mut error = protocol::Error::new(fault.kind.clone(), fault.message.clone());
         error.data.hint = fault.hint.clone();
         error.data.exit_code = fault.exit_code;
         error.data.signal = fault.signal.clone();
         error.data.stderr_tail = fault.stderr_tail.clone();
         error.data.http_status = fault.http_status;
+        error.data.server = Some(server.into());
         Failure::from(error)
     }
 }

@@ -2,9 +2,7 @@
 
 use protocol::{Cursor, Issue, IssueKind};
 
-use super::exit::Exit;
 use super::failure::Failure;
-use super::hint;
 
 /// How long a list waits for servers to start: a first `npx` downloads the server.
 pub const WAIT_MS: u64 = 60_000;
@@ -56,11 +54,10 @@ pub fn named_server_failed(server: Option<&str>, is_empty: bool, issues: &[Issue
     server.filter(|_| is_empty)?;
     issues.iter().find_map(|issue| match &issue.kind {
         IssueKind::Error(kind) => {
-            let failure = Failure::new(issue.message.clone()).exit(Exit::of(kind));
-            Some(match &issue.hint {
-                Some(hint) => failure.hint(hint::typed(hint, server)),
-                None => failure,
-            })
+            let mut error = protocol::Error::new(kind.clone(), issue.message.clone());
+            error.data.hint.clone_from(&issue.hint);
+            error.data.server = server.map(Into::into);
+            Some(Failure::from(error))
         }
         IssueKind::ItemSkipped
         | IssueKind::SchemaRewritten
@@ -73,6 +70,7 @@ pub fn named_server_failed(server: Option<&str>, is_empty: bool, issues: &[Issue
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::exit::Exit;
     use protocol::ErrorKind;
 
     #[test]

@@ -51,7 +51,7 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     if let Some(fault) = &started.error
         && started.state != State::Ready
     {
-        return Err(Failure::from(fault).already_printed(session.json));
+        return Err(Failure::of(fault, &args.server).already_printed(session.json));
     }
     if log.lines.is_empty() && !session.json {
         eprintln!("`{}` is ready and has written nothing", args.server);

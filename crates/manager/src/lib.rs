@@ -3,6 +3,7 @@
 //! [`Manager`] has one method per method of the protocol. It knows no stdio, no framing and no command line:
 //! whoever drives it implements [`HostSink`] and gets news through that.
 
+mod bundle;
 mod calls;
 mod catalog;
 mod changes;
@@ -10,10 +11,12 @@ mod compose;
 mod config;
 mod consent;
 mod core;
+mod doctor;
 mod env;
 mod error;
 mod exchange;
 mod find;
+mod install;
 pub mod limits;
 mod manager;
 mod model;

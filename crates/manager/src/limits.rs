@@ -207,3 +207,50 @@ pub const MIRROR_RECORD_BYTES: usize = 32 << 10;
 pub const GH_TOKEN: Duration = Duration::from_secs(3);
 /// GitHub shows no more results of one search.
 pub const GITHUB_RESULTS: usize = 1000;
+
+/// A look of the doctor at one area; whoever asks waits in front of a terminal.
+pub const DOCTOR: Duration = Duration::from_secs(12);
+/// What a program may take to say its version: a cold `npx` of a version manager takes seconds.
+pub const VERSION: Duration = Duration::from_secs(5);
+/// What a proxy may take to accept a connection.
+pub const PROXY_CONNECT: Duration = Duration::from_secs(3);
+/// How long a lock must be held to be told; a write takes milliseconds.
+pub const LOCK_LOOK: Duration = Duration::from_secs(1);
+/// A file of an interrupted write is this old before it is called left over.
+pub const LEFTOVER_AGE: Duration = Duration::from_secs(60 * 60);
+/// Less room than this is told: one server of npm may need as much.
+pub const ROOM_BYTES: u64 = 200 << 20;
+/// Files of one folder that the doctor looks at.
+pub const DOCTOR_FILES: usize = 5_000;
+/// Pieces of evidence of one finding.
+pub const EVIDENCE: usize = 100;
+/// Lines of a server's stderr in a finding.
+pub const EVIDENCE_LINES: usize = 5;
+/// Seconds by which clocks may differ before tokens are judged wrongly.
+pub const CLOCK_SKEW_S: u64 = 60;
+
+/// Fetching one package, dependencies and builds included.
+pub const PREFETCH: Duration = Duration::from_secs(15 * 60);
+/// Packages fetched at a time: the network and the disk are the bottleneck.
+pub const SIMULTANEOUS_FETCHES: usize = 3;
+/// A start that must download first gets this long, unless its entry says how long.
+pub const DOWNLOAD: Duration = Duration::from_secs(5 * 60);
+/// Bytes that a package manager may write to one of its outputs.
+pub const MANAGER_OUTPUT_BYTES: u64 = 16 << 20;
+/// Bytes of the record of one installation.
+pub const INSTALLED_BYTES: u64 = 1 << 20;
+/// Bytes of a lock file.
+pub const LOCK_FILE_BYTES: u64 = 4 << 20;
+
+/// Bytes of a bundle: a server with all of its dependencies has some hundred MB.
+pub const BUNDLE_BYTES: u64 = 512 << 20;
+/// Bytes of everything in a bundle, unpacked.
+pub const BUNDLE_UNPACKED_BYTES: u64 = 2 << 30;
+/// Files of a bundle; `node_modules` has tens of thousands.
+pub const BUNDLE_FILES: usize = 100_000;
+/// Bytes of a manifest.
+pub const BUNDLE_MANIFEST_BYTES: u64 = 4 << 20;
+/// How many times its packed size a file may unpack to; deflate reaches a thousand with nothing but zeros.
+pub const BUNDLE_RATIO: u64 = 100;
+/// A file up to this many bytes may unpack from anything.
+pub const BUNDLE_RATIO_FROM: u64 = 8 << 20;

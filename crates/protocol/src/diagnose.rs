@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bounded::Dict;
+use crate::bounded::{Dict, List, Text};
 use crate::word::{open_words, words};
 use crate::{Dir, ServerName, Time, Token};
 
@@ -118,9 +118,16 @@ words! {
 pub struct McpDoctor {
     /// The directory.
     pub directory: Dir,
-    /// Only this server.
+    /// Only what concerns this server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerName>,
+    /// Tries every enabled server on a connection of its own, at most 20 s; without it no server is started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<bool>,
+    /// Repairs to carry out, by the `id` that an earlier answer gave them; one that is no longer due is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<List<Text<1, 8192>, 200>>")]
+    pub repair: Option<Vec<String>>,
     /// Asks for `$/progress`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work_done_token: Option<Token>,
@@ -130,6 +137,67 @@ pub struct McpDoctor {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpDoctorResult {
-    /// What was looked at, in order.
-    pub checks: Vec<Check>,
+    /// What was looked at, by area; those of level `ok` only say what is there.
+    pub checks: Vec<Finding>,
+}
+
+/// One thing that the doctor looked at.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// Its stable code, for instance `command_missing`.
+    pub id: String,
+    /// What it is about.
+    pub area: Area,
+    /// The server it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerName>,
+    /// How it turned out.
+    pub level: CheckLevel,
+    /// One sentence for people.
+    pub message: String,
+    /// What shows it: paths, versions, last lines; no secret is in it.
+    #[schemars(with = "List<String, 100>")]
+    pub evidence: Vec<String>,
+    /// The next step, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// What could be done about it at once and safely.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repair: Option<Repair>,
+    /// The repair that was asked for: whether it was carried out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repaired: Option<bool>,
+}
+
+/// A repair that can be asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Repair {
+    /// Names it in `repair` of `mcp.doctor`.
+    pub id: String,
+    /// What it does, in one sentence.
+    pub message: String,
+}
+
+open_words! {
+    /// What a finding is about.
+    pub enum Area {
+        /// Programs that start servers, and the `PATH`.
+        Runtime = "runtime",
+        /// Caches of packages, and room on the disk.
+        Cache = "cache",
+        /// Ports, proxies, other sidecars.
+        Network = "network",
+        /// Files and folders of Pillion.
+        File = "file",
+        /// The clock of this machine.
+        Clock = "clock",
+        /// Entries and the servers they start.
+        Server = "server",
+        /// What servers offer.
+        Tool = "tool",
+        /// Stored logins.
+        Login = "login",
+    }
 }

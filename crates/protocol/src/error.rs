@@ -64,6 +64,8 @@ open_words! {
         StartFailed = "start_failed",
         /// The command was not found (`candidates`: where was looked, a proposed path).
         CommandNotFound = "command_not_found",
+        /// The package, or its tools, are not those that `mcp.lock.json` names.
+        LockMismatch = "lock_mismatch",
         /// The server ended (`exitCode`, `signal`, `stderrTail`).
         Exited = "exited",
         /// No connection (`httpStatus`).
@@ -129,8 +131,8 @@ impl ErrorKind {
             NotFound => -32052,
             StaleReview | StaleRevision | StaleCursor | QuestionClosed | NameTaken | InUse => -32053,
             ConfigBroken | UnsetVariable | ReadOnly | TooManyPending | WriteFailed => -32054,
-            StartFailed | CommandNotFound | Exited | ConnectFailed | UnsupportedProtocol | ProtocolError
-            | TimedOut | TooLarge | CallCancelled | McpError => -32055,
+            StartFailed | CommandNotFound | LockMismatch | Exited | ConnectFailed | UnsupportedProtocol
+            | ProtocolError | TimedOut | TooLarge | CallCancelled | McpError => -32055,
             NeedsAuth | AuthDenied | AuthTimedOut | AuthCancelled | AuthFailed | StateMismatch
             | RegistrationNeeded | RedirectBusy => -32056,
             Denied | CannotAsk => -32057,

@@ -1,11 +1,13 @@
 //! Entries from elsewhere and for elsewhere: paste, import, export.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bounded::{List, Text};
+use crate::bounded::{Dict, List, Text};
 use crate::word::{open_words, union, words};
-use crate::{Dir, Issue, NewName, Pointer, Scope, ServerEntry, ServerName};
+use crate::{AnswerValue, Dir, Issue, NewName, Pointer, Scope, ServerEntry, ServerName};
 
 /// Params of `mcp.parse`.
 #[derive(Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -151,11 +153,19 @@ pub struct McpImport {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Text<1, 1_048_576>>")]
     pub text: Option<String>,
-    /// The id of a source that `mcp.import.detect` found, or the absolute path of a file.
+    /// The id of a source that `mcp.import.detect` found, or the absolute path of a file; a bundle ends in `.mcpb` or `.dxt`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Text<1, 4096>>")]
     pub source: Option<String>,
-    /// Where to write; default `user`.
+    /// Of a bundle: the SHA-256 it must have, in hexadecimal digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<64, 64>>")]
+    pub sha256: Option<String>,
+    /// Of a bundle: answers to what it asks for, by the last part of `at` of a need.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Dict<AnswerValue, 64>>")]
+    pub values: Option<BTreeMap<String, AnswerValue>>,
+    /// Where to write; default `user`, and never the project for a bundle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
     /// Only these.
@@ -204,6 +214,9 @@ pub struct ImportOutcome {
     /// Where it stood: `project:<directory>` where the source keeps it for one directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
+    /// Of a bundle: what its entry would run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Target>,
 }
 
 words! {

@@ -7,6 +7,7 @@ mod method;
 
 mod in_host;
 mod initialize;
+mod install;
 mod lsp;
 
 mod diagnose;
@@ -60,6 +61,7 @@ pub use fault::*;
 pub use find::*;
 pub use in_host::*;
 pub use initialize::*;
+pub use install::*;
 pub use log::*;
 pub use lsp::*;
 pub use method::{Method, MethodSpec, Tier, methods};

@@ -4,6 +4,7 @@
 //! three transports. At the end Pillion is killed outright, and what `npx` started must be gone.
 
 mod everything;
+mod installed;
 mod page;
 mod single;
 
@@ -101,6 +102,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
     everything::all_transports(&mut checks, &binary, &place);
     single::all(&mut checks, &binary, &place);
+    installed::all(&mut checks, &binary, &place);
     checks.check("SIGKILL of pillion leaves no server behind", || {
         killed(&binary, &place)
     });

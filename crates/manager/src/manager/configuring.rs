@@ -202,6 +202,7 @@ impl Manager {
                 server: written.server,
             });
         }
+        let bundle = crate::bundle::folder_of(&self.core, &server);
         let name = params.server.to_string();
         if !server.is_empty {
             self.write(&home, move |whole| {
@@ -213,6 +214,9 @@ impl Manager {
         self.forget(&home.place).await?;
         server.stop().await;
         self.layers.reload(&self.core);
+        if let Some(bundle) = bundle {
+            self.discard_bundle(bundle).await;
+        }
         self.forget_definitions(&server).await;
         Ok(McpRemoveResult {
             server: self

@@ -13,6 +13,7 @@ use protocol::{
 
 use super::Manager;
 use super::configuring::{blocking, dir};
+use crate::bundle;
 use crate::config::{secret, validate};
 use crate::consent::{Gate, review};
 use crate::exchange::paste::{self, PastedServer};
@@ -60,6 +61,12 @@ impl Manager {
     /// `mcp.import`: writes the servers of another program's configuration; starts none.
     pub async fn import(&self, request: &RequestContext, params: McpImport) -> Result<Imported, Error> {
         let root = self.root(&params.directory)?;
+        if let (None, Some(source)) = (&params.text, &params.source)
+            && bundle::is_bundle(source)
+        {
+            let source = source.clone();
+            return self.import_bundle(request, params, source).await;
+        }
         let (text, dialect, file) = match (params.text, params.source) {
             (Some(text), None) => (text, Dialect::Common, None),
             (None, Some(source)) => {
@@ -106,6 +113,7 @@ impl Manager {
                 reason: None,
                 saved_as: None,
                 scope,
+                target: None,
             };
             match outcome {
                 Outcome::Failed(reason) => result.reason = Some(reason),

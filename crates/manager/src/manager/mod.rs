@@ -3,14 +3,17 @@
 mod allowing;
 mod authorizing;
 mod builtins;
+mod bundling;
 mod calling;
 mod composing;
 mod configuring;
 mod consenting;
+mod examining;
 mod exchanging;
 mod finding;
 mod finding_tools;
 mod gating;
+mod installing;
 mod listing;
 mod modelling;
 mod noticing;

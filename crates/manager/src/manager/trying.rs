@@ -42,6 +42,7 @@ impl Manager {
             return Ok(Trial {
                 name: ServerName::from("the server"),
                 entry,
+                is_saved: false,
                 base: self.core.env.home().to_owned(),
                 inherit: Inherit::All,
             });
@@ -71,6 +72,7 @@ impl Manager {
         Ok(Trial {
             name: server.name.clone(),
             entry,
+            is_saved: true,
             base: server.base.clone(),
             inherit: if server.is_of_project() {
                 Inherit::Guarded

@@ -79,6 +79,16 @@ struct HeldInstructions {
 }
 
 impl Book {
+    /// The fingerprints of the tools that were listed last; `None` when no list was seen yet.
+    pub fn fingerprints(&self) -> Option<BTreeMap<String, String>> {
+        let listed = self.tools.iter().filter(|(_, pin)| !pin.gone);
+        let listed = listed.map(|(name, pin)| (name, &pin.definition));
+        let held = self.held.iter().map(|(name, held)| (name, &held.definition));
+        let all = listed.chain(held);
+        let all = all.map(|(name, definition)| (name.clone(), definition::fingerprint(definition)));
+        (self.version > 0).then(|| all.collect())
+    }
+
     /// Whether calls of this tool wait for a decision.
     pub fn holds(&self, tool: &str) -> bool {
         self.held.contains_key(tool)

@@ -374,7 +374,8 @@ fn version_manager_folders(env: &Env) -> Vec<PathBuf> {
     folders
 }
 
-fn search(command: &str, path: &std::ffi::OsStr) -> Option<PathBuf> {
+/// Where a command is on a `PATH`.
+pub(crate) fn search(command: &str, path: &std::ffi::OsStr) -> Option<PathBuf> {
     std::env::split_paths(path)
         .filter(|folder| folder.is_absolute())
         .map(|folder| folder.join(command))

@@ -6,7 +6,7 @@ mod host;
 pub(crate) mod in_host;
 pub(crate) mod launch;
 pub(crate) mod login;
-mod login_shell;
+pub(crate) mod login_shell;
 mod logs;
 mod network;
 mod program;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use mcp::{Closed, ConnectError, Connection, Elicitation, Options, ProtocolChoice, Target};
-use protocol::{Error, ErrorKind, LogLevel, LogSource, ServerEntry};
+use protocol::{ChangeReason, Error, ErrorKind, LogLevel, LogSource, ServerEntry};
 use tokio::sync::{mpsc, oneshot};
 
 use super::eras::EraCache;
@@ -19,6 +19,8 @@ use super::{Server, helper, launch, login};
 use crate::core::Core;
 use crate::env;
 use crate::error::{exit_error, start_error};
+use crate::install;
+use crate::install::lock::{self, Prepared};
 use crate::limits;
 
 /// What may be ordered.
@@ -371,6 +373,7 @@ async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Error>
         )
         .by("administrator"));
     }
+    let cold = divert(&server, &mut prepared.target).await?;
     for name in entry
         .headers
         .iter()
@@ -388,7 +391,7 @@ async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Error>
         &server.core,
         &entry,
         server.core.eras.get(&server.digest),
-        server.start_timeout(),
+        start_timeout(&server, cold.as_ref()),
     );
     let host = Arc::new(Host::new(&server, generation));
     let is_remote = matches!(prepared.target, Target::Http(_));
@@ -426,6 +429,9 @@ async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Error>
                 (ConnectError::Unauthorized { status, .. }, Some(refusal)) => refusal.http_status(*status),
                 _ => start_error(&error),
             };
+            if let (Some(cold), ErrorKind::TimedOut) = (&cold, &error.kind) {
+                error.data.hint = Some(cold.hint());
+            }
             if is_remote
                 && matches!(entry.oauth, Some(protocol::OauthSetting::Off(_)))
                 && error.kind == ErrorKind::NeedsAuth
@@ -440,6 +446,82 @@ async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Error>
             }
             Err(error)
         }
+    }
+}
+
+/// Starts what is installed instead of fetching it; answers what may have to be fetched first.
+async fn divert(server: &Arc<Server>, target: &mut Target) -> Result<Option<Cold>, Error> {
+    let Target::Stdio(target) = target else {
+        return Ok(None);
+    };
+    let looked = Arc::clone(server);
+    let look = tokio::task::spawn_blocking(move || {
+        let prepared = lock::prepare(&looked)?;
+        Ok(match prepared {
+            Prepared::Cold(wish) => (
+                Prepared::Plain,
+                Some(Cold {
+                    is_cached: install::is_cached(&looked.core, &wish),
+                    wish,
+                }),
+            ),
+            other => (other, None),
+        })
+    });
+    let (prepared, cold) = look
+        .await
+        .unwrap_or_else(|error| Err(Error::new(ErrorKind::Internal, error.to_string())))?;
+    if let Prepared::Installed(wish, installed) = &prepared {
+        install::divert(&server.core, wish, installed, target);
+        let package = &installed.package;
+        let message = format!(
+            "starts {} {} from where it was fetched to",
+            package.name, package.version
+        );
+        server.log(LogSource::Pillion, LogLevel::Info, &message);
+    }
+    if let Some(cold) = &cold
+        && cold.is_cached == Some(false)
+    {
+        server.log(LogSource::Pillion, LogLevel::Info, &cold.note());
+        let mut notes = server.environment();
+        notes.push(cold.note());
+        server.set_environment(notes);
+        server.changed(ChangeReason::State);
+    }
+    Ok(cold)
+}
+
+/// A package that is not in our own folder.
+struct Cold {
+    wish: install::Wish,
+    is_cached: Option<bool>,
+}
+
+impl Cold {
+    fn note(&self) -> String {
+        format!(
+            "its first start downloads `{}`; `mcp.prefetch` does that once",
+            self.wish.spec
+        )
+    }
+
+    fn hint(&self) -> String {
+        format!(
+            "`{}` may still have been downloading: `mcp.prefetch` fetches it once, then a start needs no download",
+            self.wish.spec
+        )
+    }
+}
+
+/// How long a start may take: a download that is certain has its own time, unless the entry says how long.
+fn start_timeout(server: &Server, cold: Option<&Cold>) -> Duration {
+    let downloads = cold.is_some_and(|cold| cold.is_cached == Some(false));
+    let entry = server.entry();
+    if downloads && entry.start_timeout_ms.is_none() && entry.timeout_ms.is_none() {
+        limits::DOWNLOAD
+    } else {
+        server.start_timeout()
     }
 }
 

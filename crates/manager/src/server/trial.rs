@@ -25,6 +25,7 @@ use super::{helper, login, runner, secrets};
 use crate::catalog::items::Reader;
 use crate::core::Core;
 use crate::error::{auth_error, call_error, start_error};
+use crate::install;
 use crate::limits;
 use crate::progress::Work;
 
@@ -32,6 +33,8 @@ use crate::progress::Work;
 pub(crate) struct Trial {
     pub name: ServerName,
     pub entry: ServerEntry,
+    /// It is configured under that name.
+    pub is_saved: bool,
     /// From where relative paths of the entry are taken.
     pub base: PathBuf,
     pub inherit: Inherit,
@@ -81,7 +84,7 @@ pub(crate) async fn run(core: &Arc<Core>, trial: &Trial, limit: Duration, work: 
             info: offer.info.map(Raw),
             fault: None,
         },
-        Err(error) => failed(&trial.entry, error, limit, elapsed),
+        Err(error) => failed(&trial.entry, trial.is_saved, error, limit, elapsed),
     }
 }
 
@@ -93,10 +96,16 @@ fn connected(elapsed: Duration, tools: usize) -> String {
     )
 }
 
-fn failed(entry: &ServerEntry, mut error: Error, limit: Duration, elapsed: Duration) -> TestResult {
+fn failed(
+    entry: &ServerEntry,
+    is_saved: bool,
+    mut error: Error,
+    limit: Duration,
+    elapsed: Duration,
+) -> TestResult {
     if error.kind == ErrorKind::TimedOut {
         error.message = format!("No tool sync within {}s", limit.as_secs_f64());
-        error.data.hint = Some(late_hint(entry));
+        error.data.hint = Some(late_hint(entry, is_saved));
     }
     TestResult {
         ok: false,
@@ -112,7 +121,7 @@ fn failed(entry: &ServerEntry, mut error: Error, limit: Duration, elapsed: Durat
 }
 
 /// Programs that fetch what they run, and what their cache is filled with.
-fn late_hint(entry: &ServerEntry) -> String {
+fn late_hint(entry: &ServerEntry, is_saved: bool) -> String {
     let Some(command) = &entry.command else {
         return "check that the address is that of an MCP server, or test again with a longer limit"
             .to_owned();
@@ -120,6 +129,9 @@ fn late_hint(entry: &ServerEntry) -> String {
     let program = command.rsplit(['/', '\\']).next().unwrap_or(command);
     let program = program.trim_end_matches(".exe").trim_end_matches(".cmd");
     match program {
+        "npx" | "uvx" if is_saved && install::wish(entry).is_some() => format!(
+            "`{program}` may still have been downloading the package: `mcp.prefetch` fetches it once, then test again"
+        ),
         "npx" | "uvx" | "bunx" | "pnpx" | "pipx" | "uv" | "pnpm" | "bun" | "deno" | "yarn" => format!(
             "`{program}` may still have been downloading the package: run the command once in a terminal, so that it is fetched before, then test again"
         ),
@@ -168,6 +180,15 @@ async fn open(
         return Err(
             Error::new(ErrorKind::Denied, format!("this is forbidden: {reason}")).by("administrator"),
         );
+    }
+    if let (Target::Stdio(target), Some(wish)) = (&mut prepared.target, install::wish(entry)) {
+        let shared = Arc::clone(core);
+        let looked = tokio::task::spawn_blocking(move || {
+            install::installed(&shared, &wish).map(|installed| (wish, installed))
+        });
+        if let Ok(Some((wish, installed))) = looked.await {
+            install::divert(core, &wish, &installed, target);
+        }
     }
     let _turn = core
         .starts
@@ -319,7 +340,13 @@ mod tests {
             ..ServerEntry::default()
         };
         let late = Error::new(ErrorKind::TimedOut, "no answer");
-        let result = failed(&entry, late, Duration::from_secs(20), Duration::from_secs(19));
+        let result = failed(
+            &entry,
+            false,
+            late,
+            Duration::from_secs(20),
+            Duration::from_secs(19),
+        );
         assert_eq!(result.message, "Test failed: No tool sync within 20s");
         let hint = result.fault.and_then(|fault| fault.hint).unwrap_or_default();
         assert!(hint.contains("downloading"), "{hint}");

@@ -9,7 +9,7 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::session::{Common, Session};
 use super::wizard::{self, Wanted};
-use super::{from, paste};
+use super::{bundle, from, paste};
 
 /// Add a server: pillion add NAME -- COMMAND ARGS…, pillion add NAME --url URL, or pillion add --from ID
 #[derive(Debug, clap::Args)]
@@ -17,7 +17,8 @@ use super::{from, paste};
 ${VAR} and ${VAR:-default} in any value stay as they are and are filled in when the server starts.
 Quote them for the shell: --env 'TOKEN=${MY_TOKEN}'")]
 pub struct Args {
-    /// The new name: letters, digits, _ and -, at most 32; a terminal asks for what is not given
+    /// The new name: letters, digits, _ and -, at most 32; a terminal asks for what is not given. Or a bundle: a file
+    /// that ends in .mcpb or .dxt
     name: Option<String>,
     /// Words that should stand after --.
     #[arg(hide = true)]
@@ -31,8 +32,11 @@ pub struct Args {
     /// How to have it, where there are several ways: npx, uvx, docker, dnx or remote
     #[arg(long, requires = "from", value_name = "WAY")]
     way: Option<String>,
-    /// What the server asks for, by the label it has in the review; may be repeated
-    #[arg(long, requires = "from", value_name = "LABEL=VALUE", value_parser = key_value)]
+    /// The SHA-256 that a bundle must have
+    #[arg(long, value_name = "HASH", conflicts_with_all = ["from", "url", "paste", "command"])]
+    sha256: Option<String>,
+    /// What the server of --from or of a bundle asks for, by the label it has in the review; may be repeated
+    #[arg(long, conflicts_with_all = ["url", "paste"], value_name = "LABEL=VALUE", value_parser = key_value)]
     set: Vec<(String, String)>,
     /// Take a command that is only a guess from a repository's name
     #[arg(long, requires = "from")]
@@ -116,6 +120,35 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     {
         return Err(Failure::usage("what is started stands after `--`")
             .hint(format!("pillion add {name} -- {}", args.stray.join(" "))));
+    }
+    let is_alone =
+        args.command.is_empty() && args.url.is_none() && args.from.is_none() && args.paste.is_none();
+    if let Some(file) = args
+        .name
+        .as_deref()
+        .filter(|name| is_alone && bundle::is_bundle(name))
+    {
+        if args.project || args.disabled || args.test {
+            return Err(
+                Failure::usage("a bundle takes no `--project`, `--disabled` and `--test`")
+                    .hint("add it, then use `pillion disable` or `pillion test`"),
+            );
+        }
+        let wanted = bundle::Wanted {
+            file,
+            sha256: args.sha256.as_deref(),
+            values: &args.set,
+            replace: args.replace,
+            dry_run: args.dry_run,
+            yes: args.yes,
+        };
+        return bundle::run(&wanted, session).await;
+    }
+    if args.sha256.is_some() || (!args.set.is_empty() && args.from.is_none()) {
+        return Err(
+            Failure::usage("`--set` and `--sha256` belong to a bundle or to `--from`")
+                .hint("pillion add FILE.mcpb, or pillion add --from ID"),
+        );
     }
     if let Some(name) = &args.name {
         check_name(name)?;

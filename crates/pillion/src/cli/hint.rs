@@ -3,7 +3,12 @@
 use protocol::Method;
 
 /// What is said otherwise than by naming another command. `SERVER` stands for the server's name.
-const PHRASES: [(&str, &str); 11] = [
+const PHRASES: [(&str, &str); 13] = [
+    (
+        "`mcp.lock` with action `update`",
+        "`pillion lock SERVER --update`",
+    ),
+    ("`mcp.lock` with action `write`", "`pillion lock SERVER`"),
     (
         "`mcp.decide` with subject `tools`",
         "`pillion pin SERVER --accept REVISION`",
@@ -40,6 +45,8 @@ const fn command(method: Method) -> &'static str {
         Method::Stop => "pillion disable SERVER",
         Method::Logs => "pillion logs SERVER",
         Method::Debug => "pillion debug SERVER",
+        Method::Prefetch => "pillion prefetch SERVER",
+        Method::Lock => "pillion lock SERVER --check",
         Method::Doctor => "pillion doctor SERVER",
         Method::Add => "pillion add",
         Method::Edit => "pillion edit SERVER",

@@ -25,11 +25,13 @@ mod add;
 mod approve;
 mod auth;
 mod auth_list;
+mod bundle;
 mod call;
 mod client;
 mod completions;
 mod config;
 mod debug;
+mod doctor;
 mod draft;
 mod edit;
 mod enable;
@@ -39,10 +41,12 @@ mod from;
 mod gallery;
 mod grants;
 mod import;
+mod lock;
 mod logout;
 mod logs;
 mod paste;
 mod pin;
+mod prefetch;
 mod prompt;
 mod prompts;
 mod read;
@@ -97,6 +101,7 @@ pub enum Command {
     Auth(auth::Args),
     Logout(logout::Args),
     Debug(debug::Args),
+    Doctor(doctor::Args),
     Add(add::Args),
     Edit(edit::Args),
     Remove(remove::Args),
@@ -107,6 +112,8 @@ pub enum Command {
     Gallery(gallery::Args),
     Search(search::Args),
     Test(test::Args),
+    Prefetch(prefetch::Args),
+    Lock(lock::Args),
     Config(config::Args),
     Import(import::Args),
     Export(export::Args),
@@ -151,6 +158,7 @@ pub async fn run(command: Command) -> ! {
         Command::Auth(args) => with_session!(args, auth::run),
         Command::Logout(args) => with_session!(args, logout::run),
         Command::Debug(args) => with_session!(args, debug::run),
+        Command::Doctor(args) => with_session!(args, doctor::run),
         Command::Add(args) => with_session!(args, add::run),
         Command::Edit(args) => with_session!(args, edit::run),
         Command::Remove(args) => with_session!(args, remove::run),
@@ -159,6 +167,8 @@ pub async fn run(command: Command) -> ! {
         Command::Gallery(args) => with_session!(args, gallery::run),
         Command::Search(args) => with_session!(args, search::run),
         Command::Test(args) => with_session!(args, test::run),
+        Command::Prefetch(args) => with_session!(args, prefetch::run),
+        Command::Lock(args) => with_session!(args, lock::run),
         Command::Import(args) => with_session!(args, import::run),
         Command::Export(args) => with_session!(args, export::run),
         Command::Config(args) => with_session!(args, config::run),

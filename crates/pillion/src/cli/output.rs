@@ -95,6 +95,51 @@ pub fn indented(text: &str, by: usize) -> String {
     out
 }
 
+/// The width that text should keep to; `None` where no person reads it.
+pub fn width(terminal: Terminal) -> Option<usize> {
+    let width = Table::new().width().filter(|_| terminal.stdout);
+    width.map(usize::from).filter(|width| *width >= 40)
+}
+
+/// A text in lines of at most `width` columns, broken between words; a longer word stays whole.
+pub fn wrapped(text: &str, width: Option<usize>) -> Vec<String> {
+    let Some(width) = width else {
+        return vec![text.to_owned()];
+    };
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let fits = lines
+            .last()
+            .is_some_and(|line| line.is_empty() || columns(line) + 1 + columns(word) <= width);
+        match lines.last_mut().filter(|_| fits) {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// Characters that show: what sets a colour does not.
+fn columns(text: &str) -> usize {
+    let mut is_escape = false;
+    let shows = |c: &char| match (is_escape, *c) {
+        (false, '\x1b') => {
+            is_escape = true;
+            false
+        }
+        (true, 'm') => {
+            is_escape = false;
+            false
+        }
+        (is_escape, _) => !is_escape,
+    };
+    text.chars().filter(shows).count()
+}
+
 /// `12 B`, `3.4 kB`, `5.6 MB`.
 pub fn size(bytes: u64) -> String {
     match bytes {

@@ -32,7 +32,10 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
             ))
             .hint("say so with `--yes`"));
         }
-        let question = format!("Remove `{}`? Nothing is uninstalled", args.server);
+        let question = format!(
+            "Remove `{}`? A bundle is deleted, nothing else is uninstalled",
+            args.server
+        );
         if super::review::confirm(question).await? != Some(true) {
             eprintln!("Nothing was changed");
             return Ok(Exit::Done);

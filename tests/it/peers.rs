@@ -105,7 +105,7 @@ fn tokens_are_tiers() {
     let (status, _) = read_only.send("PATCH", "/config", &[], r#"{"servers":{"srv":{"remove":true}}}"#);
     assert_eq!(status, 403);
     assert_eq!(read_only.send("GET", "/nowhere", &[], "").0, 404);
-    assert_eq!(read_only.send("DELETE", "/mcp", &[], "").0, 404);
+    assert_eq!(read_only.send("DELETE", "/mcp", &[], "").0, 405);
     use std::os::unix::fs::PermissionsExt as _;
     let mode = std::fs::metadata(env.data().join("peers.json"))
         .expect("the file")

@@ -56,6 +56,10 @@ pub fn watched<T>(name: &str, test: impl FnOnce() -> T) -> T {
 /// Ends the whole run, with the name of the test, when one hangs: silence until somebody else's limit
 /// would name nobody.
 pub fn watch() {
+    // As many edits as somebody asked for take as long as they take.
+    if std::env::var_os("PILLION_EDITS").is_some() {
+        return;
+    }
     std::thread::spawn(|| {
         loop {
             std::thread::sleep(Duration::from_secs(1));

@@ -28,5 +28,5 @@ mod sink;
 
 pub use env::{Env, WatchdogHook};
 pub use exchange::fill::{fill, is_open};
-pub use manager::{EntryChange, Manager};
+pub use manager::Manager;
 pub use sink::{HostSink, RequestContext};

@@ -39,8 +39,10 @@ mod error;
 
 mod bounded;
 mod raw;
+mod rest;
 mod word;
 
+pub mod openapi;
 pub mod openrpc;
 pub mod schema;
 
@@ -70,6 +72,7 @@ pub use notification::*;
 pub use prompt::*;
 pub use question::*;
 pub use raw::{Json, Raw};
+pub use rest::*;
 pub use schema::generated_files;
 pub use status::*;
 pub use tools::*;

@@ -219,7 +219,7 @@ fn reference(name: &str) -> Value {
 }
 
 /// OpenRPC keeps definitions under `components`.
-fn point_at_components(value: &mut Value) {
+pub(crate) fn point_at_components(value: &mut Value) {
     match value {
         Value::Object(object) => {
             if let Some(Value::String(reference)) = object.get_mut("$ref")

@@ -15,7 +15,7 @@ use crate::{
     CancelRequest, DidChangeWorkspaceFolders, HostNotification, Initialize, Initialized, LogMessage,
     LspMethod, McpChanged, McpHostLayers, McpHostMessage, McpHostSend, McpLog, McpQuestionClosed,
     McpResourceUpdated, McpSample, Method, NotificationName, PROTOCOL_VERSION, Progress, Question,
-    ShowDocument, ShowDocumentResult,
+    RestAccepted, RestAdd, RestConfig, RestError, RestPatch, RestServers, ShowDocument, ShowDocumentResult,
 };
 
 /// The draft that every schema here is written in.
@@ -130,6 +130,10 @@ pub fn generated_files() -> Vec<(String, String)> {
             "schema/openrpc.json".to_owned(),
             pretty(&crate::openrpc::document()),
         ),
+        (
+            "schema/openapi.json".to_owned(),
+            pretty(&crate::openapi::document()),
+        ),
         ("docs/fields.md".to_owned(), crate::fields::page()),
     ];
     for method in Method::ALL {
@@ -215,6 +219,35 @@ pub(crate) fn notification_params(name: NotificationName) -> &'static str {
         NotificationName::Progress => "Progress",
         NotificationName::LogMessage => "LogMessage",
     }
+}
+
+/// The definitions of the plain HTTP routes: bodies as they are read, answers as they are written.
+pub(crate) fn rest_definitions() -> Definitions {
+    let mut definitions = read(|generator| {
+        generator.subschema_for::<RestAdd>();
+        generator.subschema_for::<RestPatch>();
+    });
+    let answers = written(|generator| {
+        generator.subschema_for::<RestServers>();
+        generator.subschema_for::<RestAccepted>();
+        generator.subschema_for::<RestConfig>();
+        generator.subschema_for::<RestError>();
+    });
+    let shown = differing(&definitions, &answers);
+    for (name, mut schema) in answers {
+        rename(&mut schema, &shown);
+        let name = if shown.contains(&name) {
+            shown_name(&name)
+        } else {
+            name
+        };
+        schema["title"] = json!(name);
+        definitions.insert(name, schema);
+    }
+    definitions
+        .values_mut()
+        .for_each(|schema| each_schema(schema, &set_apart));
+    definitions
 }
 
 /// The type of the params of a notification that a host sends.

@@ -39,6 +39,8 @@ pub struct Host {
 
 /// How the sidecar is started.
 pub struct Setup<'a> {
+    /// Further arguments after `serve`.
+    pub arguments: &'a [&'a str],
     pub binary: &'a Path,
     /// A folder of this run alone: home, data folder and working directory, so that no run sees another's state.
     pub home: &'a Path,
@@ -54,6 +56,7 @@ impl Host {
         let mut command = Command::new(setup.binary);
         command
             .arg("serve")
+            .args(setup.arguments)
             .current_dir(home)
             .env("HOME", home)
             .env("PILLION_HOME", data_folder(home))

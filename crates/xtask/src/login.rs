@@ -161,6 +161,7 @@ fn behind_a_provider(checks: &mut Checks, place: &Place) {
     checks.check("a host uses the login and keeps it fresh", || {
         let home = person.home();
         let mut host = Host::open(&Setup {
+            arguments: &[],
             binary: &place.binary,
             home,
             environment: Vec::new(),
@@ -191,6 +192,7 @@ fn behind_a_provider(checks: &mut Checks, place: &Place) {
     checks.check("a new login, which a running host takes up", || {
         let home = person.home();
         let mut host = host::Host::open(&Setup {
+            arguments: &[],
             binary: &place.binary,
             home,
             environment: Vec::new(),

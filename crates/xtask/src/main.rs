@@ -12,6 +12,7 @@ mod install;
 mod listening;
 mod login;
 mod processes;
+mod rest;
 mod servers;
 
 use std::process::ExitCode;
@@ -42,6 +43,8 @@ enum Chore {
     Editors(editors::Arguments),
     /// Runs the hosts of docs/hosting.md against the binary
     Hosting(hosting::Arguments),
+    /// Tests the plain HTTP routes from their description
+    Rest(rest::Arguments),
     /// Measures the binary beside a bare pipe and a sidecar that does nothing
     Bench(bench::Arguments),
 }
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Chore::Login(arguments) => login::run(&arguments),
         Chore::Editors(arguments) => editors::run(&arguments),
         Chore::Hosting(arguments) => hosting::run(&arguments),
+        Chore::Rest(arguments) => rest::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),
     };
     match outcome {

@@ -134,6 +134,7 @@ fn killed(binary: &Path, place: &Place) -> Result<()> {
         .collect();
     host::write_servers(&home, servers)?;
     let mut host = Host::open(&Setup {
+        arguments: &[],
         binary,
         home: &home,
         environment: Vec::new(),

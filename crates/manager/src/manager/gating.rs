@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use protocol::{Dir, Error, ErrorKind, Layer, Pointer, Review, ReviewReason, ServerEntry, Tier, Written};
-use serde::Deserialize;
+use protocol::{Dir, EntryChange, Error, ErrorKind, Layer, Review, ReviewReason, ServerEntry, Tier, Written};
 use serde_json::json;
 
 use super::Manager;
@@ -26,20 +25,6 @@ pub(super) struct Waiting {
     pub review: Review,
 }
 
-/// What a peer wants of one entry.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct EntryChange {
-    /// Members to set.
-    pub set: Option<ServerEntry>,
-    /// Members to take away, first.
-    #[serde(default)]
-    pub unset: Vec<Pointer>,
-    /// Take the whole entry away.
-    #[serde(default)]
-    pub remove: bool,
-}
-
 impl Manager {
     /// Changes of several entries of one layer as requests, all of them or none. Answers when they lapse.
     pub async fn patch(
@@ -53,11 +38,18 @@ impl Manager {
         self.layers.freshen(&self.core);
         let mut asked = Vec::with_capacity(changes.len());
         for (name, change) in changes {
+            if name.is_empty() || name.chars().count() > 200 {
+                return Err(
+                    Error::new(ErrorKind::InvalidParams, "a name has 1 to 200 characters")
+                        .path("/servers")
+                        .expected("names of 1 to 200 characters"),
+                );
+            }
             let known = self
                 .layers
                 .in_layer(&root, &name, layer)
                 .filter(|server| !server.is_empty);
-            let action = if change.remove {
+            let action = if change.remove == Some(true) {
                 if known.is_none() {
                     return Err(self.unknown(&root, &name));
                 }
@@ -65,7 +57,11 @@ impl Manager {
             } else {
                 let stored = known.as_ref().map(|server| server.entry());
                 let stored = stored.map_or_else(|| json!({}), |entry| json!(*entry));
-                let merged = merge::merged(&stored, change.set.as_ref(), &change.unset)?;
+                let merged = merge::merged(
+                    &stored,
+                    change.set.as_ref(),
+                    change.unset.as_deref().unwrap_or_default(),
+                )?;
                 let entry: ServerEntry = serde_json::from_value(merged).map_err(|error| {
                     Error::new(ErrorKind::InvalidParams, error.to_string()).path(format!("/servers/{name}"))
                 })?;

@@ -22,8 +22,6 @@ mod subscribing;
 mod trying;
 mod watching;
 
-pub use gating::EntryChange;
-
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -7,7 +7,10 @@ use std::borrow::Cow;
 use std::sync::{LazyLock, OnceLock};
 
 use jsonschema::Validator;
-use protocol::{Error, ErrorKind, InitializationOptions, McpHostLayers, McpHostMessage, Method, MethodSpec};
+use protocol::{
+    Error, ErrorKind, InitializationOptions, McpHostLayers, McpHostMessage, Method, MethodSpec, RestAdd,
+    RestPatch,
+};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -42,6 +45,20 @@ pub fn host_message(text: Option<&str>) -> Result<McpHostMessage, Error> {
     static CHECKER: LazyLock<Checker> =
         LazyLock::new(|| Checker::new(protocol::schema::standalone::<McpHostMessage>()));
     CHECKER.read(text, "")
+}
+
+/// The body of `POST /mcp`.
+pub fn rest_add(text: &str) -> Result<RestAdd, Error> {
+    static CHECKER: LazyLock<Checker> =
+        LazyLock::new(|| Checker::new(protocol::schema::standalone::<RestAdd>()));
+    CHECKER.read(Some(text), "")
+}
+
+/// The body of `PATCH /config`.
+pub fn rest_patch(text: &str) -> Result<RestPatch, Error> {
+    static CHECKER: LazyLock<Checker> =
+        LazyLock::new(|| Checker::new(protocol::schema::standalone::<RestPatch>()));
+    CHECKER.read(Some(text), "")
 }
 
 /// The same of `mcp.host.layers`.

@@ -182,6 +182,9 @@ impl Door {
                 None => raw(StatusCode::ACCEPTED, String::new()),
             };
         }
+        if let Some(refused) = rest::wrong_verb(&verb, &path) {
+            return refused;
+        }
         match rest::answer(&self.manager, tier, &verb, &path, &query, &body).await {
             Ok((status, body)) => response(status, &body),
             Err(error) => rest::refused(&error),

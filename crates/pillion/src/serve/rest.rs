@@ -3,31 +3,16 @@
 use std::collections::BTreeMap;
 
 use hyper::{Method as Verb, StatusCode};
-use manager::{EntryChange, Manager, RequestContext};
+use manager::{Manager, RequestContext};
 use protocol::{
-    Dir, Error, ErrorKind, Layer, McpAdd, McpConfig, McpServerStatus, McpStatus, Method, ServerEntry, Tier,
-    methods,
+    Dir, Error, ErrorKind, Layer, McpAdd, McpConfig, McpServerStatus, McpStatus, Method, RestAccepted,
+    RestConfig, RestPending, RestPendingStatus, RestServer, RestServers, Tier,
 };
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::peers::HttpResponse;
 use super::{check, peers, registry};
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Post {
-    name: String,
-    entry: Value,
-    replace: Option<bool>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Patch {
-    servers: BTreeMap<String, EntryChange>,
-}
 
 /// Answers one request; the body is read and within bounds.
 pub async fn answer(
@@ -56,26 +41,26 @@ pub async fn answer(
                 .servers
                 .iter()
                 .filter(|record| record.effective && (directory.is_some() || record.layer == Layer::User));
-            let servers: Map<String, Value> = shown
+            let servers: BTreeMap<String, RestServer> = shown
                 .map(|record| (record.name.to_string(), brief(record)))
                 .collect();
-            Ok((StatusCode::OK, Value::Object(servers)))
+            Ok((StatusCode::OK, json!(RestServers(servers))))
         }
         (&Verb::POST, "/mcp") => {
             registry::permit(Method::Add, tier)?;
-            let post: Post = read(body)?;
-            let params = json!({
-                "directory": here, "name": post.name, "entry": post.entry, "replace": post.replace,
-            });
-            let params: McpAdd = check::params::<methods::Add>(Some(&params.to_string()))?;
-            let name = params.name.to_string();
+            let post = check::rest_add(text(body)?)?;
+            let name = post.name.to_string();
+            let params = McpAdd {
+                directory: here,
+                name: post.name,
+                entry: post.entry,
+                replace: post.replace,
+                ..McpAdd::default()
+            };
             let written = manager.add(&request, params).await?;
-            let expires_at = written
-                .server
-                .and_then(|record| record.pending)
-                .map(|pending| pending.expires_at);
-            let pending = json!({ name: {"status": "pending", "expiresAt": expires_at} });
-            Ok((StatusCode::ACCEPTED, pending))
+            let pending = written.server.and_then(|record| record.pending);
+            let expires_at = pending.map(|pending| pending.expires_at);
+            Ok(accepted([name], expires_at))
         }
         (&Verb::GET, "/config" | "/global/config") => {
             let of_user = path == "/global/config" || directory.is_none();
@@ -88,24 +73,19 @@ pub async fn answer(
                 .servers
                 .into_iter()
                 .filter(|entry| entry.shadowed_by.is_none() && (!of_user || entry.layer == Layer::User));
-            let servers: BTreeMap<String, ServerEntry> =
-                shown.map(|entry| (entry.name.to_string(), entry.entry)).collect();
-            Ok((StatusCode::OK, json!({"servers": servers})))
+            let servers = shown.map(|entry| (entry.name.to_string(), entry.entry)).collect();
+            Ok((StatusCode::OK, json!(RestConfig { servers })))
         }
         (&Verb::PATCH, "/config" | "/global/config") => {
             registry::permit(Method::Edit, tier)?;
-            let patch: Patch = read(body)?;
+            let patch = check::rest_patch(text(body)?)?;
             let layer = match &directory {
                 Some(_) if path == "/config" => Layer::Project,
                 _ => Layer::User,
             };
             let names: Vec<String> = patch.servers.keys().cloned().collect();
             let expires_at = manager.patch(&request, &here, layer, patch.servers).await?;
-            let pending: Map<String, Value> = names
-                .into_iter()
-                .map(|name| (name, json!({"status": "pending", "expiresAt": expires_at})))
-                .collect();
-            Ok((StatusCode::ACCEPTED, Value::Object(pending)))
+            Ok(accepted(names, Some(expires_at)))
         }
         _ => Err(Error::new(
             ErrorKind::MethodNotFound,
@@ -115,18 +95,25 @@ pub async fn answer(
     }
 }
 
-fn brief(record: &McpServerStatus) -> Value {
-    let mut brief = json!({"status": record.state});
-    if let Some(pending) = &record.pending {
-        brief["expiresAt"] = json!(pending.expires_at);
+fn brief(record: &McpServerStatus) -> RestServer {
+    RestServer {
+        status: record.state,
+        expires_at: record.pending.as_ref().map(|pending| pending.expires_at),
+        auth: record.auth,
+        tools: record.tools,
     }
-    if let Some(auth) = &record.auth {
-        brief["auth"] = json!(auth);
-    }
-    if let Some(tools) = record.tools {
-        brief["tools"] = json!(tools);
-    }
-    brief
+}
+
+fn accepted(names: impl IntoIterator<Item = String>, expires_at: Option<u64>) -> (StatusCode, Value) {
+    let pending = |name| {
+        let pending = RestPending {
+            status: RestPendingStatus::Pending,
+            expires_at,
+        };
+        (name, pending)
+    };
+    let waiting = RestAccepted(names.into_iter().map(pending).collect());
+    (StatusCode::ACCEPTED, json!(waiting))
 }
 
 /// `?directory=`: one that the host has open.
@@ -140,6 +127,11 @@ fn directory(manager: &Manager, query: &str) -> Result<Option<Dir>, Error> {
                     .expected("`directory`"),
             );
         }
+        if directory.is_some() {
+            return Err(Error::new(ErrorKind::InvalidParams, "`directory` stands twice")
+                .path("?")
+                .expected("one directory"));
+        }
         directory = Some(Dir::from(value.into_owned()));
     }
     match directory {
@@ -148,15 +140,39 @@ fn directory(manager: &Manager, query: &str) -> Result<Option<Dir>, Error> {
     }
 }
 
-fn read<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Error> {
-    serde_json::from_slice(body).map_err(|error| {
+fn text(body: &[u8]) -> Result<&str, Error> {
+    let not_json = |problem: String| {
         Error::new(
             ErrorKind::InvalidParams,
-            format!("the body does not read: {error}"),
+            format!("the body does not read: {problem}"),
         )
         .path("")
-        .expected("a body as docs/protocol.md describes it")
-    })
+        .expected("a body as schema/openapi.json describes it")
+    };
+    let text = std::str::from_utf8(body).map_err(|error| not_json(error.to_string()))?;
+    if text.trim_ascii_start().starts_with('{') {
+        Ok(text)
+    } else {
+        Err(not_json("it is no JSON object".to_owned()))
+    }
+}
+
+/// The answer to a verb that a route does not have; `None` where it is another matter.
+pub fn wrong_verb(verb: &Verb, path: &str) -> Option<HttpResponse> {
+    let verbs = protocol::openapi::verbs(path);
+    if verbs.is_empty() || verbs.iter().any(|known| known == verb.as_str()) {
+        return None;
+    }
+    let error = Error::new(
+        ErrorKind::MethodNotFound,
+        format!("there is no route `{verb} {path}`"),
+    )
+    .hint("schema/openapi.json lists the routes");
+    let mut refused = peers::refusal(StatusCode::METHOD_NOT_ALLOWED, &error);
+    if let Ok(allow) = verbs.join(", ").parse() {
+        refused.headers_mut().insert(hyper::header::ALLOW, allow);
+    }
+    Some(refused)
 }
 
 /// An error as its status and body.

@@ -42,6 +42,7 @@ fn play(url: &str, home: PathBuf) -> Result<()> {
     let context = context()?;
     host::write_servers(&home, json!({ SERVER: { "url": url, "oauth": login(&context) } }))?;
     let setup = Setup {
+        arguments: &[],
         binary: &binary,
         home: &home,
         environment: Vec::new(),

@@ -36,6 +36,7 @@ pub fn all_transports(checks: &mut Checks, binary: &Path, place: &Place) {
             };
             host::write_servers(&home, json!({ "everything": entry }))?;
             let mut host = Host::open(&Setup {
+                arguments: &[],
                 binary,
                 home: &home,
                 environment: Vec::new(),

@@ -69,6 +69,7 @@ fn open(binary: &Path, place: &Place) -> Result<Host> {
         }),
     )?;
     Host::open(&Setup {
+        arguments: &[],
         binary,
         home: &home,
         environment: Vec::new(),

@@ -22,6 +22,8 @@ pub fn stories() -> Vec<Trial> {
         a_denial_and_an_interrupt_have_codes_of_their_own,
         looking_changes_nothing,
         others_are_told_that_they_have_no_login,
+        accounts_are_kept_apart,
+        what_is_configured_goes_before_metadata,
         a_deadline_has_a_code_of_its_own,
         a_crash_at_any_write_loses_no_token,
         no_secret_is_told,
@@ -354,6 +356,51 @@ fn others_are_told_that_they_have_no_login() {
         );
     }
     assert!(server.issuer.log().is_empty() && server.resource.log().is_empty());
+}
+
+fn accounts_are_kept_apart() {
+    let (env, server) = world();
+    let mut work = server.entry();
+    work["account"] = json!("work");
+    env.write_config(&json!({ "srv": server.entry(), "job": work }));
+    let host = Host::start(&env);
+    host.start_server("srv");
+    browser::open(text(&start_login(&host)["url"]));
+    host.wait_state("srv", "ready");
+    assert_eq!(text(&host.start_server("job")["state"]), "needs_auth");
+    browser::open(text(&host.must("mcp.auth", json!({ "server": "job" }))["url"]));
+    host.wait_state("job", "ready");
+    let listed = host.must("mcp.auth.list", json!({}));
+    let accounts: Vec<(&str, &str, &str)> = listed["credentials"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|one| (text(&one["server"]), text(&one["account"]), text(&one["keptIn"])))
+        .collect();
+    assert_eq!(accounts, [("srv", "", "file"), ("job", "work", "file")]);
+}
+
+fn what_is_configured_goes_before_metadata() {
+    let (env, server) = with(AuthorizationServer::with(|_, _| {
+        let none = json!({ "match": "GET /.well-known/oauth-authorization-server", "respond": { "status": 404, "text": "" } });
+        let page = json!({ "match": "GET /login", "respond": { "status": 302, "redirect_back": { "code": "code-1-secret" } } });
+        (json!([]), json!([none, page]))
+    }));
+    let mut entry = server.entry();
+    let issuer = &server.issuer.origin;
+    entry["oauth"] = json!({ "clientId": "me", "authorizationEndpoint": format!("{issuer}/login"),
+        "tokenEndpoint": format!("{issuer}/token"), "authorizationParameters": { "login_hint": "a b" } });
+    env.write_config(&json!({ "srv": entry }));
+    let host = Host::start(&env);
+    host.start_server("srv");
+    let ack = start_login(&host);
+    assert!(
+        text(&ack["url"]).contains("/login?") && text(&ack["url"]).contains("login_hint=a%20b"),
+        "{ack}"
+    );
+    assert_eq!(browser::open(text(&ack["url"])), Some(200));
+    host.wait_state("srv", "ready");
+    assert_eq!(server.token_requests()[0].form["client_id"], "me");
 }
 
 fn a_deadline_has_a_code_of_its_own() {

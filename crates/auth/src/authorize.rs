@@ -10,6 +10,8 @@ pub(crate) struct Request<'a> {
     pub state: &'a str,
     pub scope: &'a str,
     pub resource: Option<&'a str>,
+    /// What the person configured besides; it replaces nothing of ours but `prompt`.
+    pub more: &'a [(String, String)],
 }
 
 /// Adds the request to the endpoint's own query, in which each parameter is there once.
@@ -28,8 +30,14 @@ pub(crate) fn url(endpoint: &Url, request: &Request<'_>) -> Url {
     if let Some(resource) = request.resource {
         ours.push(("resource", resource));
     }
+    for (name, value) in request.more {
+        if !ours.iter().any(|(known, _)| known == name) {
+            ours.push((name, value));
+        }
+    }
     // OpenID Connect Core §11: `offline_access` must be consented to.
-    if request.scope.split(' ').any(|scope| scope == "offline_access") {
+    let has_prompt = ours.iter().any(|(name, _)| *name == "prompt");
+    if !has_prompt && request.scope.split(' ').any(|scope| scope == "offline_access") {
         ours.push(("prompt", "consent"));
     }
     let mut parts: Vec<String> = Vec::new();
@@ -68,6 +76,7 @@ mod tests {
             state: "st",
             scope,
             resource: Some(resource),
+            more: &[],
         }
     }
 

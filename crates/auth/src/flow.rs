@@ -157,6 +157,7 @@ fn browser(context: Context, listener: Listener, state: String) -> Result<Prepar
             state: &state,
             scope: &context.scope,
             resource: context.resource().as_deref(),
+            more: &context.settings.authorization_parameters,
         },
     );
     Ok(Prepared {

@@ -24,6 +24,11 @@ pub struct Settings {
     pub client_secret: Option<Secret>,
     /// Who gave out `client_id`; it is shown to nobody else.
     pub issuer: Option<String>,
+    /// Go before what the authorization server says.
+    pub authorization_endpoint: Option<String>,
+    pub token_endpoint: Option<String>,
+    /// Further parameters of the address that a person opens.
+    pub authorization_parameters: Vec<(String, String)>,
     /// Overrides what the authorization server lists.
     pub auth_method: Option<AuthMethod>,
     pub scope: Option<String>,
@@ -50,6 +55,9 @@ impl Settings {
             client_id: None,
             client_secret: None,
             issuer: None,
+            authorization_endpoint: None,
+            token_endpoint: None,
+            authorization_parameters: Vec::new(),
             auth_method: None,
             scope: None,
             callback_port: None,

@@ -112,6 +112,9 @@ pub struct Credential {
     pub server: ServerName,
     /// The server's URL.
     pub url: String,
+    /// Which of several logins at the server it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
     /// The authorization server (RFC 8414 §2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,

@@ -313,6 +313,16 @@ pub struct OAuth {
     /// Who gave out `clientId` (RFC 8414 §2); it is shown to no other authorization server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub issuer: Option<Uri>,
+    /// Where a person logs in (RFC 6749 §3.1), instead of what the authorization server says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub authorization_endpoint: Option<Uri>,
+    /// Where tokens come from (RFC 6749 §3.2), instead of what the authorization server says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_endpoint: Option<Uri>,
+    /// More parameters for the address a person opens, such as `prompt` or `login_hint`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Dict<Text<0, 2048>, 32>>")]
+    pub authorization_parameters: Option<BTreeMap<String, String>>,
     /// How the client proves itself (RFC 7591 §2); default what the authorization server lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_endpoint_auth_method: Option<TokenEndpointAuthMethod>,

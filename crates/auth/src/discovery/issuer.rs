@@ -83,10 +83,19 @@ pub(crate) async fn own(
     };
     Ok(Issuer {
         authorization_endpoint: Some(endpoint("/authorize")?),
-        token_endpoint: endpoint("/token")?,
         registration_endpoint: Some(endpoint("/register")?),
-        issuer: origin,
+        ..bare(origin, endpoint("/token")?)
+    })
+}
+
+/// An authorization server without a document, of which nothing but the token endpoint is known.
+pub(crate) fn bare(issuer: String, token_endpoint: Url) -> Issuer {
+    Issuer {
+        issuer,
         is_guessed: true,
+        authorization_endpoint: None,
+        token_endpoint,
+        registration_endpoint: None,
         revocation_endpoint: None,
         device_authorization_endpoint: None,
         scopes: None,
@@ -95,7 +104,7 @@ pub(crate) async fn own(
         challenge_methods: None,
         client_metadata: false,
         names_itself: false,
-    })
+    }
 }
 
 /// Whether two spellings name the same issuer. Only a slash after the bare origin may differ: both name the same URL, and

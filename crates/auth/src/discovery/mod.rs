@@ -82,15 +82,15 @@ pub(crate) async fn discover(
     let issuer = if described.authorization_servers.is_empty() {
         issuer::own(web, settings, &reach, trail).await?
     } else {
-        first_usable(
-            web,
-            settings,
-            &described.authorization_servers,
-            known,
-            &reach,
-            trail,
-        )
-        .await?
+        let named = &described.authorization_servers;
+        let found = first_usable(web, settings, named, known, &reach, trail).await;
+        match (found, &settings.token_endpoint, named.first()) {
+            // Without a document, what is configured is enough.
+            (Err(AuthError::NoMetadata { .. }), Some(endpoint), Some(issuer)) => {
+                issuer::bare(issuer.clone(), endpoint_of("tokenEndpoint", endpoint)?)
+            }
+            (found, _, _) => found?,
+        }
     };
     Ok(Discovered {
         resource: Some(described.resource),
@@ -137,7 +137,13 @@ async fn first_usable(
 }
 
 /// A configured client is shown to the issuer that gave it out, and to nobody else.
-fn configured(settings: &Settings, issuer: Issuer) -> Result<Issuer, AuthError> {
+fn configured(settings: &Settings, mut issuer: Issuer) -> Result<Issuer, AuthError> {
+    if let Some(endpoint) = &settings.authorization_endpoint {
+        issuer.authorization_endpoint = Some(endpoint_of("authorizationEndpoint", endpoint)?);
+    }
+    if let Some(endpoint) = &settings.token_endpoint {
+        issuer.token_endpoint = endpoint_of("tokenEndpoint", endpoint)?;
+    }
     match settings.issuer.as_deref() {
         Some(wanted) if !issuer::is_same(wanted, &issuer.issuer) => Err(AuthError::ForeignIssuer {
             known: shown(wanted),
@@ -145,4 +151,12 @@ fn configured(settings: &Settings, issuer: Issuer) -> Result<Issuer, AuthError> 
         }),
         _ => Ok(issuer),
     }
+}
+
+/// An endpoint that a person configured.
+fn endpoint_of(member: &str, text: &str) -> Result<Url, AuthError> {
+    let url = Url::parse(text)
+        .map_err(|error| AuthError::BadSettings(format!("`oauth.{member}` is no URL: {error}")))?;
+    crate::guard::is_web("the endpoint of the entry", &url)?;
+    Ok(url)
 }

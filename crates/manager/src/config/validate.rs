@@ -21,6 +21,19 @@ pub(crate) const REVISIONS: [&str; 5] = [
     "2026-07-28",
 ];
 
+/// What a login says itself, so that no configuration can loosen it.
+const OAUTH_PARAMETERS: [&str; 9] = [
+    "response_type",
+    "response_mode",
+    "client_id",
+    "redirect_uri",
+    "code_challenge",
+    "code_challenge_method",
+    "state",
+    "scope",
+    "resource",
+];
+
 /// Something wrong in an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
@@ -348,6 +361,21 @@ fn rules(entry: &ServerEntry, from_host: bool) -> Vec<Problem> {
             ));
         }
     }
+    if let Some(protocol::OauthSetting::On(oauth)) = &entry.oauth {
+        for name in oauth
+            .authorization_parameters
+            .iter()
+            .flatten()
+            .map(|(name, _)| name)
+        {
+            if OAUTH_PARAMETERS.contains(&name.as_str()) {
+                problems.push(Problem::at(
+                    &["oauth", "authorizationParameters", name],
+                    format!("`{name}` is set by the login itself"),
+                ));
+            }
+        }
+    }
     if entry.headers_helper.as_ref().is_some_and(Vec::is_empty) {
         problems.push(Problem::at(
             &["headersHelper"],
@@ -563,6 +591,14 @@ mod tests {
         check(
             renamed(json!({"a": {"name": "c"}, "b": {"name": "c"}})),
             &["/tools/overrides/b/name"],
+        );
+    }
+
+    #[test]
+    fn a_login_sets_its_own_parameters() {
+        check(
+            json!({"url": "https://h", "oauth": {"authorizationParameters": {"prompt": "login", "state": "x"}}}),
+            &["/oauth/authorizationParameters/state"],
         );
     }
 

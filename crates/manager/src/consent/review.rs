@@ -152,6 +152,9 @@ fn relaxes(entry: &ServerEntry) -> Vec<String> {
         if let Some(tolerate) = oauth.tolerate.as_ref().filter(|list| !list.is_empty()) {
             relaxes.push(format!("oauth.tolerate: {}", tolerate.join(", ")));
         }
+        if oauth.authorization_endpoint.is_some() || oauth.token_endpoint.is_some() {
+            relaxes.push("oauth: endpoints that the authorization server does not name".to_owned());
+        }
         if matches!(oauth.resource, Some(protocol::ResourceSetting::Off(_))) {
             relaxes.push("oauth.resource: tokens are not bound to this server".to_owned());
         }

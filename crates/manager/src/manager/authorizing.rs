@@ -147,7 +147,7 @@ impl Manager {
             .collect();
         let mut credentials = Vec::new();
         for stored in self.core.authorizer().list() {
-            let (url, _) = stored.key.shown();
+            let (url, account) = stored.key.shown();
             let names: Vec<&ServerName> = named
                 .iter()
                 .filter(|(key, _)| *key == stored.key)
@@ -156,6 +156,7 @@ impl Manager {
             let credential = |server: ServerName, configured: bool| Credential {
                 server,
                 url: url.clone(),
+                account: account.clone(),
                 issuer: stored.issuer.clone(),
                 configured,
                 kept_in: match stored.is_sealed {

@@ -358,6 +358,16 @@ pub(super) async fn settings_of(
         filled(&uri(&wishes.client_metadata_url)),
         filled(&uri(&wishes.issuer)),
     );
+    let (authorization_endpoint, token_endpoint) = (
+        filled(&uri(&wishes.authorization_endpoint)),
+        filled(&uri(&wishes.token_endpoint)),
+    );
+    let authorization_parameters: Vec<(String, String)> = wishes
+        .authorization_parameters
+        .iter()
+        .flatten()
+        .filter_map(|(name, value)| Some((name.clone(), filled(&Some(value.clone()))?)))
+        .collect();
     let (private_key, assertion) = (filled(&wishes.private_key), filled(&wishes.assertion));
     let resource = match &wishes.resource {
         None => Resource::AsPublished,
@@ -418,6 +428,9 @@ pub(super) async fn settings_of(
         client_id,
         client_secret: client_secret.map(Secret::new),
         issuer,
+        authorization_endpoint,
+        token_endpoint,
+        authorization_parameters,
         auth_method,
         scope,
         callback_port: wishes.callback_port,

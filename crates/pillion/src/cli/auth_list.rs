@@ -56,7 +56,11 @@ pub async fn run(_: &Args, session: &Session) -> Result<Exit, Failure> {
     }
     for known in &listed.credentials {
         let scope = known.scope.as_deref().unwrap_or_default();
-        rows.add([&known.server, &login(known), scope, &known.url]);
+        let name = match &known.account {
+            Some(account) => format!("{} ({account})", known.server),
+            None => known.server.to_string(),
+        };
+        rows.add([&name, &login(known), scope, &known.url]);
     }
     rows.print_unless_empty("No configured server has a login; `pillion add NAME --url URL` adds one")?;
     if let Some(note) = &listed.note {

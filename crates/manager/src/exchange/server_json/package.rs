@@ -34,7 +34,7 @@ pub(super) fn way(package: &Value) -> Result<Way, String> {
         "nuget" => ("nuget", building.nuget(package, identifier)?, 2),
         "mcpb" => {
             return Err(format!(
-                "{named} is a bundle: download it, then import the file (`pillion import FILE`)"
+                "{named} is a bundle: download it, then add the file (`pillion add FILE.mcpb`)"
             ));
         }
         "" => return Err(format!("nothing says where {named} comes from")),

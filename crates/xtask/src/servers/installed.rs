@@ -33,6 +33,7 @@ fn fetched(binary: &Path, place: &Place) -> Result<()> {
         environment.push(("npm_config_userconfig".to_owned(), settings.display().to_string()));
     }
     let mut host = Host::open(&Setup {
+        arguments: &[],
         binary,
         home: &home,
         environment: environment.clone(),
@@ -57,6 +58,7 @@ fn fetched(binary: &Path, place: &Place) -> Result<()> {
         environment.push((name.to_owned(), value));
     }
     let mut host = Host::open(&Setup {
+        arguments: &[],
         binary,
         home: &home,
         environment,

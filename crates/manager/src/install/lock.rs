@@ -162,7 +162,7 @@ pub(crate) fn prepare(server: &Server) -> Result<Prepared, Error> {
         // A broken lock is no matter of servers that it could not name.
         let is_locked = locked.is_ok_and(|locked| locked.servers.contains_key(&*server.name));
         return match is_locked {
-            true => Err(changed(server, "is not started with `npx` or `uvx` any more")),
+            true => Err(changed("is not started with `npx` or `uvx` any more")),
             false => Ok(Prepared::Plain),
         };
     };
@@ -176,13 +176,13 @@ pub(crate) fn prepare(server: &Server) -> Result<Prepared, Error> {
     };
     if !locked.fits(&wished) {
         let what = format!("asks for `{}`, and `{}` is locked", wished.spec, locked.spec);
-        return Err(changed(server, &what));
+        return Err(changed(&what));
     }
     let exact = locked.exact();
     let Some(here) = here.filter(|here| here.package.version == exact.version) else {
         return Err(mismatch(format!(
-            "`{}` is locked to `{} {}`, which is not fetched here",
-            server.name, exact.name, exact.version
+            "the lock names `{} {}`, which is not fetched here",
+            exact.name, exact.version
         ))
         .hint("`mcp.prefetch` fetches it"));
     };
@@ -201,8 +201,7 @@ pub(crate) fn prepare(server: &Server) -> Result<Prepared, Error> {
         .collect();
     if !changed.is_empty() {
         return Err(mismatch(format!(
-            "tools of `{}` are not those that were locked: {}",
-            server.name,
+            "its tools are not those that were locked: {}",
             changed.join(", ")
         ))
         .hint("`mcp.tools.review` shows tools that changed; `mcp.lock` with action `update` locks them as they are"));
@@ -210,9 +209,8 @@ pub(crate) fn prepare(server: &Server) -> Result<Prepared, Error> {
     Ok(Prepared::Installed(wished, here))
 }
 
-fn changed(server: &Server, what: &str) -> Error {
-    mismatch(format!("the entry of `{}` {what}", server.name))
-        .hint("`mcp.lock` with action `update` locks the entry as it is")
+fn changed(what: &str) -> Error {
+    mismatch(format!("the entry {what}")).hint("`mcp.lock` with action `update` locks the entry as it is")
 }
 
 fn mismatch(message: String) -> Error {

@@ -263,6 +263,10 @@ fn unset_variable() {
         (&record["state"], &record["error"]["kind"]),
         (&json!("error"), &json!("unset_variable"))
     );
+    assert!(
+        record["issues"].to_string().contains("not set: NOPE_NOT_SET"),
+        "{record}"
+    );
     let error = host.call("srv", "echo", json!({})).expect_err("it does not run");
     assert_eq!((error.code, error.kind()), (-32054, "unset_variable"));
     assert_eq!(error.data["names"], json!(["NOPE_NOT_SET"]));

@@ -361,7 +361,16 @@ async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Error>
     }
     let entry = server.entry();
     let base: &Path = &server.base;
-    let mut prepared = launch::prepare(&server.core, &entry, &server.name, base, server.inherit()).await?;
+    let mut prepared = launch::prepare(&server.core, &entry, &server.name, base, server.inherit())
+        .await
+        .inspect_err(|error| {
+            // Shown beside what was passed on and withheld: names only.
+            let unset = (error.kind == ErrorKind::UnsetVariable).then(|| error.data.names.as_deref());
+            let unset = unset
+                .flatten()
+                .map(|names| format!("not set: {}", names.join(", ")));
+            server.set_environment(unset.into_iter().collect());
+        })?;
     server.set_environment(std::mem::take(&mut prepared.notes));
     if let Target::Http(target) = &mut prepared.target {
         target.tokens = helper::beneath(prepared.helper.take(), login::tokens(&server).await?);

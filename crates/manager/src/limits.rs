@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// Bytes of a configuration file; a larger one is refused rather than read into memory.
 pub const CONFIG_FILE_BYTES: u64 = 16 << 20;
+/// Bytes of another program's file; some keep their whole state in it.
+pub const FOREIGN_FILE_BYTES: u64 = 16 << 20;
 /// Bytes of an `envFile`.
 pub const ENV_FILE_BYTES: u64 = 1 << 20;
 

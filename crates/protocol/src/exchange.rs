@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounded::{Dict, List, Text};
 use crate::word::{open_words, union, words};
-use crate::{AnswerValue, Dir, Issue, NewName, Pointer, Scope, ServerEntry, ServerName};
+use crate::{AnswerValue, Dir, Issue, Json, NewName, Pointer, Scope, ServerEntry, ServerName};
 
 /// Params of `mcp.parse`.
 #[derive(Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -279,6 +279,8 @@ pub struct ImportSource {
     pub id: String,
     /// The program.
     pub client: String,
+    /// What `mcp.export` and `mcp.sync` call it.
+    pub format: ExportFormat,
     /// The file.
     pub path: Dir,
     /// Whether it is the person's or the project's.
@@ -311,7 +313,7 @@ pub struct McpExport {
 }
 
 words! {
-    /// The form of an exported text.
+    /// The form of an exported text: one of ours, or that of another program.
     pub enum ExportFormat {
         /// As `mcp.json` has it.
         Store = "store",
@@ -319,6 +321,36 @@ words! {
         List = "list",
         /// The map that most other programs read.
         McpServers = "mcpServers",
+        ClaudeDesktop = "claude-desktop",
+        ClaudeCode = "claude-code",
+        Vscode = "vscode",
+        Cursor = "cursor",
+        Windsurf = "windsurf",
+        Antigravity = "antigravity",
+        Zed = "zed",
+        Opencode = "opencode",
+        Codex = "codex",
+        Gemini = "gemini",
+        Continue = "continue",
+        Goose = "goose",
+        McpHub = "mcp-hub",
+        Cline = "cline",
+        Roo = "roo",
+        Amp = "amp",
+        LmStudio = "lm-studio",
+        Kiro = "kiro",
+        Trae = "trae",
+        Kimi = "kimi",
+        Factory = "factory",
+        Vibe = "vibe",
+        Crush = "crush",
+        Eca = "eca",
+        Mcpproxy = "mcpproxy",
+        Mcporter = "mcporter",
+        Copilot = "copilot",
+        Junie = "junie",
+        /// The list that an agent is given in `session/new` of the Agent Client Protocol.
+        Acp = "acp",
     }
 }
 
@@ -340,6 +372,111 @@ pub struct McpExportResult {
     pub text: String,
     /// How many entries it holds.
     pub count: u32,
+    /// What the form cannot say, by entry; `item` names the member.
+    pub not_exported: Vec<Issue>,
     /// What a person should know first.
     pub warnings: Vec<String>,
+}
+
+/// Params of `mcp.sync`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct McpSync {
+    /// The directory.
+    pub directory: Dir,
+    /// The other program.
+    pub client: ExportFormat,
+    /// Which of its files, the person's or the project's; default `user`. Without `servers`, our entries of that scope.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
+    /// Whose servers are written where; default `to`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub direction: Option<SyncDirection>,
+    /// Only these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<List<ServerName, 500>>")]
+    pub servers: Option<Vec<ServerName>>,
+    /// What becomes of our secrets; default `reference`, and `mask` is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secrets: Option<ExportSecrets>,
+    /// Overwrite servers of the same name that differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replace: Option<bool>,
+    /// Only say what would be written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
+}
+
+words! {
+    /// Whose servers are written where.
+    pub enum SyncDirection {
+        /// Ours into the other program's file.
+        To = "to",
+        /// What stands there and not here, into ours.
+        From = "from",
+    }
+}
+
+/// Answer of `mcp.sync`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Synced {
+    /// The other program's file.
+    pub file: Dir,
+    /// What became of each server.
+    pub results: Vec<SyncOutcome>,
+    /// How many were written.
+    pub written: u32,
+    /// A copy of the file as it was before it was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backup: Option<Dir>,
+    /// What the receiving side cannot say, by server; `item` names the member.
+    pub left_out: Vec<Issue>,
+    /// What a person should know first.
+    pub warnings: Vec<String>,
+}
+
+/// What became of one server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SyncOutcome {
+    /// Its name here.
+    pub server: ServerName,
+    /// Its name in the other program.
+    pub name: ServerName,
+    /// What became of it.
+    pub status: SyncStatus,
+    /// Why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Members that are not the same on both sides, secrets masked.
+    pub changes: Vec<SyncChange>,
+}
+
+words! {
+    /// What became of a server that was to be written.
+    pub enum SyncStatus {
+        Added = "added",
+        Replaced = "replaced",
+        /// It is the same on both sides.
+        Unchanged = "unchanged",
+        /// It is another one there, and was not overwritten.
+        Differs = "differs",
+        Skipped = "skipped",
+        Failed = "failed",
+    }
+}
+
+/// A member of an entry on both sides, in our words.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SyncChange {
+    /// The member, for instance `args` or `tools.deny`.
+    pub member: String,
+    /// What it is here; absent where it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub here: Option<Json>,
+    /// What it is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub there: Option<Json>,
 }

@@ -113,6 +113,8 @@ pub enum IssueKind {
     SchemaRewritten,
     /// A setting of another program has no counterpart here.
     NotImported,
+    /// A setting of ours has no counterpart in another program.
+    NotExported,
     /// A question was declined without being shown.
     DeclinedUnseen,
     /// Worth knowing, nothing more.
@@ -128,6 +130,7 @@ impl IssueKind {
         "item_skipped",
         "schema_rewritten",
         "not_imported",
+        "not_exported",
         "declined_unseen",
         "note",
     ];
@@ -138,6 +141,7 @@ impl IssueKind {
             IssueKind::ItemSkipped => "item_skipped",
             IssueKind::SchemaRewritten => "schema_rewritten",
             IssueKind::NotImported => "not_imported",
+            IssueKind::NotExported => "not_exported",
             IssueKind::DeclinedUnseen => "declined_unseen",
             IssueKind::Note => "note",
             IssueKind::Error(kind) => kind.as_str(),
@@ -165,6 +169,7 @@ impl JsonSchema for IssueKind {
                     ("item_skipped", &["An item of a list was left out, since it breaks the protocol."]),
                     ("schema_rewritten", &["A schema was changed for the model's service."]),
                     ("not_imported", &["A setting of another program has no counterpart here."]),
+                    ("not_exported", &["A setting of ours has no counterpart in another program."]),
                     ("declined_unseen", &["A question was declined without being shown."]),
                     ("note", &["Worth knowing, nothing more."]),
                 ],

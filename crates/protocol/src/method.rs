@@ -59,6 +59,7 @@ macro_rules! for_each_method {
             { "mcp.import", Import, import, McpImport, Imported, Local, direct, available, [ConfigBroken, WriteFailed, NotFound], "Writes the entries of another program's configuration." }
             { "mcp.import.detect", ImportDetect, import_detect, McpImportDetect, McpImportDetectResult, Local, direct, available, [], "Finds configurations of other programs." }
             { "mcp.export", Export, export, McpExport, McpExportResult, Local, direct, available, [], "Entries as a text for other programs." }
+            { "mcp.sync", Sync, sync, McpSync, Synced, Local, direct, available, [ConfigBroken, WriteFailed, NotFound], "Writes entries into another program's own file, or takes over what stands there only." }
             { "mcp.pending", Pending, pending, McpPending, McpPendingResult, Local, direct, available, [], "The requests that wait for a decision." }
             { "mcp.decide", Decide, decide, McpDecide, McpDecideResult, Local, direct, available, [StaleReview], "Approves or rejects a request that was shown." }
             { "mcp.trust", Trust, trust, McpTrust, McpTrustResult, Local, direct, available, [StaleReview], "Shows, grants or revokes trust in a directory's own entries." }

@@ -98,7 +98,7 @@ pub(crate) fn references(text: &str) -> Vec<(&str, Option<&str>)> {
 }
 
 /// Name, default and length of the reference that begins after `${`.
-fn reference(text: &str) -> Option<(&str, Option<&str>, usize)> {
+pub(crate) fn reference(text: &str) -> Option<(&str, Option<&str>, usize)> {
     let end = text.find('}')?;
     let inside = &text[..end];
     match source(inside) {

@@ -61,6 +61,44 @@ impl<'a> Document<'a> {
         }
     }
 
+    /// The same for JSON5 ([json5.org](https://json5.org)), which some other programs read.
+    pub fn parse_json5(text: &'a str) -> Result<Document<'a>, SyntaxFault> {
+        // Its strings may stand in other quotes: brackets in them count too, which is more than there are.
+        let mut depth = 0_usize;
+        for (offset, byte) in text.bytes().enumerate() {
+            match byte {
+                b'[' | b'{' => depth += 1,
+                b']' | b'}' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth > DEPTH {
+                return Err(SyntaxFault {
+                    message: format!("nested more than {DEPTH} levels deep"),
+                    place: place(text, offset),
+                });
+            }
+        }
+        let options = ParseOptions {
+            allow_loose_object_property_names: true,
+            allow_single_quoted_strings: true,
+            allow_hexadecimal_numbers: true,
+            allow_unary_plus_numbers: true,
+            allow_bare_decimal_point_numbers: true,
+            allow_extended_string_escapes: true,
+            ..options()
+        };
+        match parse_to_ast(text, &CollectOptions::default(), &options) {
+            Ok(parsed) => Ok(Document {
+                text,
+                root: parsed.value,
+            }),
+            Err(error) => Err(SyntaxFault {
+                message: lower_first(&error.kind().to_string()),
+                place: place(text, error.range().start),
+            }),
+        }
+    }
+
     /// The whole value; `null` for an empty text. Of a name that occurs twice the last one counts.
     pub fn value(&self) -> Value {
         self.root.as_ref().map_or(Value::Null, to_value)
@@ -222,7 +260,8 @@ pub(crate) fn lower_first(text: &str) -> String {
 }
 
 /// Line and column of a byte offset.
-fn place(text: &str, offset: usize) -> Place {
+/// The place of a byte of a text.
+pub(crate) fn place(text: &str, offset: usize) -> Place {
     let before = text.get(..offset.min(text.len())).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     Place {

@@ -334,7 +334,7 @@ fn adding_json(words: &[String]) -> Result<Commanded, String> {
 
 /// One server as JSON, named by its own `name` unless told.
 pub(crate) fn of_json(json: &str, name: &str) -> Result<Commanded, String> {
-    let (harvest, _) = container::harvest(json, Dialect::Common)?;
+    let (harvest, _) = container::harvest(json, Dialect::Common).map_err(|fault| fault.to_string())?;
     let warnings = harvest.notes.iter().map(|issue| issue.message.clone()).collect();
     let mut found = harvest.found.into_iter();
     match (found.next(), found.next()) {

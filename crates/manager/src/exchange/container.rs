@@ -3,6 +3,7 @@
 use protocol::{Issue, IssueKind};
 use serde_json::Value;
 
+use super::document::Fault;
 use super::{Dialect, Found, Harvest, Input, Outcome, document, entry, note, server_json};
 
 /// Keys under which programs keep their servers.
@@ -18,7 +19,7 @@ const KEYS: [&str; 6] = [
 const SERVERS: usize = 500;
 
 /// The servers of a configuration, and whether they stood there as one bare entry.
-pub(crate) fn harvest(text: &str, dialect: Dialect) -> Result<(Harvest, bool), String> {
+pub(crate) fn harvest(text: &str, dialect: Dialect) -> Result<(Harvest, bool), Fault> {
     let root = document::read(text)?;
     let mut harvest = Harvest::default();
     let is_bare = harvest.document(&root, dialect);

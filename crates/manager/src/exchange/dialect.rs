@@ -15,6 +15,7 @@ pub(crate) enum Dialect {
     Goose,
     /// Cline and Roo: seconds.
     Cline,
+    Crush,
 }
 
 impl Dialect {
@@ -34,8 +35,10 @@ impl Dialect {
             Dialect::Codex
         } else if path.contains("/.continue/") || path.starts_with(".continue/") {
             Dialect::Continue
-        } else if ends("goose/config.yaml") {
+        } else if ends("goose/config.yaml") || ends("goose/config/config.yaml") {
             Dialect::Goose
+        } else if ends("crush.json") || ends(".crush.json") {
+            Dialect::Crush
         } else {
             Dialect::Common
         }
@@ -68,7 +71,7 @@ impl Dialect {
     /// Milliseconds in its `timeout`.
     pub fn timeout_unit(self) -> f64 {
         match self {
-            Dialect::Cline | Dialect::Zed | Dialect::Goose => 1000.0,
+            Dialect::Cline | Dialect::Zed | Dialect::Goose | Dialect::Crush => 1000.0,
             _ => 1.0,
         }
     }
@@ -124,7 +127,7 @@ impl Dialect {
         {
             return super::words::is_name(name).then_some((name, length));
         }
-        if matches!(self, Dialect::Gemini | Dialect::Goose) {
+        if matches!(self, Dialect::Gemini | Dialect::Goose | Dialect::Crush) {
             let name = text.strip_prefix('$')?;
             let end = name
                 .find(|one: char| !(one.is_ascii_alphanumeric() || one == '_'))

@@ -1,24 +1,60 @@
 //! A configuration text as JSON, whatever it is written in: JSON with comments, a piece of it, TOML or YAML.
 
-use serde_json::{Map, Value};
+use std::fmt;
 
-use super::yaml;
-use crate::config::syntax::Document;
+use serde_json::Value;
+
+use super::{toml, yaml};
+use crate::config::syntax::{Document, Place, place};
+
+/// Why a text cannot be read or changed, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub message: String,
+    pub place: Option<Place>,
+}
+
+impl Fault {
+    pub fn new(message: impl Into<String>) -> Fault {
+        Fault {
+            message: message.into(),
+            place: None,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place {
+            Some(Place { line, column }) => write!(f, "line {line}, column {column}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+/// A fault at a byte of a text.
+pub(crate) fn fault_at(text: &str, offset: usize, message: String) -> Fault {
+    Fault {
+        message,
+        place: Some(place(text, offset)),
+    }
+}
 
 /// The document, or why it cannot be read.
-pub(crate) fn read(text: &str) -> Result<Value, String> {
-    let text = text.trim_start_matches('\u{feff}').trim();
-    if text.is_empty() {
-        return Err("there is no text".to_owned());
+pub(crate) fn read(text: &str) -> Result<Value, Fault> {
+    let text = text.trim_start_matches('\u{feff}').trim_end();
+    let start = text.trim_start();
+    if start.is_empty() {
+        return Err(Fault::new("there is no text"));
     }
-    if text.starts_with('{') || text.starts_with("//") || text.starts_with("/*") {
+    if start.starts_with('{') || start.starts_with("//") || start.starts_with("/*") {
         return json(text);
     }
-    if text.starts_with('"') {
+    if start.starts_with('"') {
         // A piece from the inside of an object, as people copy it.
-        return json(&format!("{{{}}}", text.trim_end_matches(',')));
+        return json(&format!("{{{}}}", start.trim_end_matches(',')));
     }
-    if let Some(table) = text.strip_prefix('[') {
+    if let Some(table) = start.strip_prefix('[') {
         return match json(text) {
             Ok(value) => Ok(value),
             // `[mcp_servers.x]` begins a table of TOML.
@@ -27,12 +63,12 @@ pub(crate) fn read(text: &str) -> Result<Value, String> {
                     .trim_start_matches('[')
                     .starts_with(|one: char| one.is_alphabetic()) =>
             {
-                toml(text)
+                toml::read(text)
             }
             Err(fault) => Err(fault),
         };
     }
-    match toml(text) {
+    match toml::read(text) {
         Ok(value) => Ok(value),
         Err(fault) => match yaml::read(text) {
             Ok(value) if value.is_object() || value.is_array() => Ok(value),
@@ -43,39 +79,18 @@ pub(crate) fn read(text: &str) -> Result<Value, String> {
     }
 }
 
-fn json(text: &str) -> Result<Value, String> {
-    match Document::parse(text) {
+fn json(text: &str) -> Result<Value, Fault> {
+    // Some programs read JSON5, and nothing that is JSON means something else in it.
+    let strict = match Document::parse(text) {
+        Ok(document) => return Ok(document.value()),
+        Err(fault) => fault,
+    };
+    match Document::parse_json5(text) {
         Ok(document) => Ok(document.value()),
-        Err(fault) => Err(format!(
-            "line {}, column {}: {}",
-            fault.place.line, fault.place.column, fault.message
-        )),
-    }
-}
-
-fn toml(text: &str) -> Result<Value, String> {
-    let table: toml::Table = toml::from_str(text).map_err(|error| format!("no TOML: {}", error.message()))?;
-    Ok(of_table(table))
-}
-
-fn of_table(table: toml::Table) -> Value {
-    Value::Object(
-        table
-            .into_iter()
-            .map(|(name, value)| (name, of_toml(value)))
-            .collect::<Map<_, _>>(),
-    )
-}
-
-fn of_toml(value: toml::Value) -> Value {
-    match value {
-        toml::Value::String(text) => text.into(),
-        toml::Value::Integer(number) => number.into(),
-        toml::Value::Float(number) => number.into(),
-        toml::Value::Boolean(is_true) => is_true.into(),
-        toml::Value::Datetime(time) => time.to_string().into(),
-        toml::Value::Array(items) => items.into_iter().map(of_toml).collect(),
-        toml::Value::Table(table) => of_table(table),
+        Err(_) => Err(Fault {
+            message: strict.message,
+            place: Some(strict.place),
+        }),
     }
 }
 
@@ -87,6 +102,7 @@ mod tests {
     #[test]
     fn every_writing_is_read() {
         assert_eq!(read("{\"a\": 1, } // x").unwrap(), json!({"a": 1}));
+        assert_eq!(read("{a: 'x y',}").unwrap(), json!({"a": "x y"}));
         assert_eq!(read("\"a\": {\"b\": 1},").unwrap(), json!({"a": {"b": 1}}));
         assert_eq!(read("[t.a]\nb = 1").unwrap(), json!({"t": {"a": {"b": 1}}}));
         assert_eq!(read("x = 1\n[t]\n").unwrap(), json!({"x": 1, "t": {}}));
@@ -94,6 +110,14 @@ mod tests {
             read("a:\n  - b: 1\n    c: x y\n").unwrap(),
             json!({"a": [{"b": 1, "c": "x y"}]})
         );
-        assert!(read("{\"a\": ").unwrap_err().contains("line 1"));
+    }
+
+    #[test]
+    fn faults_say_where() {
+        let place = |text: &str| read(text).unwrap_err().place.map(|place| place.line);
+        assert_eq!(place("{\n\"a\": "), Some(2));
+        assert_eq!(place("\n\n{\"a\": oops oops}"), Some(3));
+        assert_eq!(place("a = 1\nb = \n"), Some(2));
+        assert_eq!(place("a:\n  - b: [\n"), Some(3));
     }
 }

@@ -88,6 +88,19 @@ pub(crate) fn read(value: &Value, dialect: Dialect) -> Result<Read, String> {
     reader.finish()
 }
 
+/// Members of a server that only the other program has a use for.
+pub(crate) fn strangers(value: &Value, dialect: Dialect) -> Vec<String> {
+    let left_out = read(value, dialect).map(|read| read.left_out).unwrap_or_default();
+    let is_stranger = |name: &str| {
+        BOOKKEEPING.contains(&name)
+            || left_out
+                .iter()
+                .any(|path| path == name || path.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
+    };
+    let names = value.as_object().into_iter().flatten().map(|(name, _)| name);
+    names.filter(|name| is_stranger(name)).cloned().collect()
+}
+
 struct Reader {
     dialect: Dialect,
     out: Map<String, Value>,
@@ -101,6 +114,8 @@ impl Reader {
     fn member(&mut self, name: &str, value: &Value) -> Result<(), String> {
         match name {
             "type" | "transport" | "transportType" => self.transport(value)?,
+            // Here it is the revision of MCP, elsewhere how a server is reached.
+            "protocol" if value.as_str().is_some_and(is_transport) => self.transport(value)?,
             "command" | "cmd" => self.command(value)?,
             "args" | "arguments" => {
                 let args = self.texts(name, value)?;
@@ -136,6 +151,12 @@ impl Reader {
             }
             "oauth" | "auth" => self.oauth(value),
             "oauth_resource" => self.oauth_member("resource", value),
+            "scopes" | "oauthScopes" | "authScope" => self.scope(value),
+            "clientId" | "clientSecret" => {
+                let value = self.spelt(value);
+                self.oauth_member(name, &value);
+            }
+            "oauthPort" => self.oauth_member("callbackPort", value),
             "enabled" if value.is_boolean() => self.enabled(value == true),
             "disabled" if value.is_boolean() => self.enabled(value == false),
             "timeout" => self.time("timeoutMs", value, self.dialect.timeout_unit()),
@@ -358,14 +379,7 @@ impl Reader {
                 "redirectUri" | "redirect_uri" => "redirectUri",
                 "callbackPort" => "callbackPort",
                 "scope" | "scopes" => {
-                    let scope = match value {
-                        Value::Array(scopes) => {
-                            let scopes: Vec<&str> = scopes.iter().filter_map(Value::as_str).collect();
-                            scopes.join(" ").into()
-                        }
-                        other => other.clone(),
-                    };
-                    self.oauth_member("scope", &scope);
+                    self.scope(value);
                     continue;
                 }
                 "enabled" => continue,
@@ -376,11 +390,28 @@ impl Reader {
                 }
                 own => own,
             };
-            let value = match value.as_str() {
-                Some(text) => self.dialect.references(text).into(),
-                None => value.clone(),
-            };
+            let value = self.spelt(value);
             self.oauth_member(member, &value);
+        }
+    }
+
+    /// A list, or a text with blanks between.
+    fn scope(&mut self, value: &Value) {
+        let scope = match value {
+            Value::Array(scopes) => {
+                let scopes: Vec<&str> = scopes.iter().filter_map(Value::as_str).collect();
+                scopes.join(" ").into()
+            }
+            other => self.spelt(other),
+        };
+        self.oauth_member("scope", &scope);
+    }
+
+    /// A value with its references in our spelling.
+    fn spelt(&self, value: &Value) -> Value {
+        match value.as_str() {
+            Some(text) => self.dialect.references(text).into(),
+            None => value.clone(),
         }
     }
 
@@ -431,6 +462,12 @@ impl Reader {
     }
 
     fn finish(mut self) -> Result<Read, String> {
+        // Some programs write every member.
+        for member in ["args", "env", "headers"] {
+            if self.out.get(member).is_some_and(is_blank) {
+                self.out.remove(member);
+            }
+        }
         let is_remote = self.out.contains_key("url");
         if is_remote && !self.out.contains_key("command") {
             if let Some(is_sse) = self.is_sse {
@@ -439,16 +476,7 @@ impl Reader {
                     self.out.insert("transport".to_owned(), "sse".into());
                 }
             }
-            // The exported list writes every member.
-            for member in ["args", "env"] {
-                if self.out.get(member).is_some_and(is_blank) {
-                    self.out.remove(member);
-                }
-            }
         } else if !is_remote {
-            if self.out.get("headers").is_some_and(is_blank) {
-                self.out.remove("headers");
-            }
             if !self.out.contains_key("command") {
                 let what = if self.is_empty_remote { "an empty" } else { "no" };
                 return Err(format!("it has no command and {what} address"));
@@ -478,6 +506,10 @@ impl Reader {
             notes: self.notes,
         })
     }
+}
+
+fn is_transport(word: &str) -> bool {
+    ["stdio", "http", "sse", "streamable-http"].contains(&word)
 }
 
 fn is_blank(value: &Value) -> bool {

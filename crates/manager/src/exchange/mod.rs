@@ -2,19 +2,23 @@
 //!
 //! Texts in, entries out. Nothing here reads a file, starts anything, or replaces a reference.
 
-pub(crate) mod clients;
 mod command;
 mod container;
 mod dialect;
 mod document;
-mod entry;
+pub(crate) mod edit;
+pub(crate) mod entry;
 pub(crate) mod fill;
+mod forms;
 mod links;
 pub(crate) mod names;
 pub(crate) mod paste;
+pub(crate) mod programs;
+mod references;
 pub(crate) mod server_json;
 #[cfg(test)]
 mod tests;
+mod toml;
 pub(crate) mod words;
 pub(crate) mod write;
 mod yaml;
@@ -23,6 +27,8 @@ use protocol::{Issue, IssueKind, ServerEntry, ServerName};
 
 pub(crate) use container::harvest;
 pub(crate) use dialect::Dialect;
+pub(crate) use document::Fault;
+pub(crate) use forms::{Form, Off};
 
 /// What a text holds.
 #[derive(Debug, Default)]

@@ -1,91 +1,640 @@
-//! Entries as texts for other programs.
+//! Entries as other programs write them.
+//!
+//! What a program cannot say is found twice: by its words, and by reading what was written as that program's file is read.
 
 use std::collections::BTreeMap;
 
-use protocol::{ExportFormat, ExportSecrets, ServerEntry};
+use protocol::{ExportFormat, ExportSecrets, Issue, IssueKind, ServerEntry};
 use serde_json::{Map, Value, json};
 
+use super::forms::{Form, Manner, Off, Syntax};
+use super::references::only_reference;
+use super::{entry, note, programs, toml, yaml};
 use crate::config::secret;
 
 /// An exported text, and what a person should know of it.
 pub(crate) struct Written {
     pub text: String,
+    pub count: usize,
+    pub left_out: Vec<Issue>,
     pub warnings: Vec<String>,
 }
 
-/// Members that the map of other programs can say.
-const SHARED: [&str; 7] = ["command", "args", "env", "cwd", "envFile", "headers", "oauth"];
+/// One entry in another program's words.
+#[derive(Debug)]
+pub(crate) struct Rendered {
+    pub value: Value,
+    /// Members that the program has no word for, and why where it is not the word.
+    pub lost: Vec<(String, Option<String>)>,
+    /// Questions that the program asks its person, `${input:id}`.
+    pub inputs: Vec<Value>,
+    pub warnings: Vec<String>,
+}
+
 /// Members that say nothing about how to run a server.
 const BOOKKEEPING: [&str; 3] = ["createdAt", "updatedAt", "source"];
 
-/// Writes entries in a form.
+/// Writes entries in a format.
 pub(crate) fn write(
     entries: &BTreeMap<String, ServerEntry>,
     format: ExportFormat,
     secrets: ExportSecrets,
 ) -> Written {
-    let mut warnings = Vec::new();
-    let mut named = Vec::with_capacity(entries.len());
-    for (name, entry) in entries {
-        let value = with_secrets(name, entry, secrets, &mut warnings);
-        named.push((name, value));
-    }
-    if secrets == ExportSecrets::Include && entries.values().any(|entry| !secret::masked(entry).1.is_empty())
-    {
-        warnings.push("the text holds secrets: treat it like a password".to_owned());
-    }
-    let whole = match format {
-        ExportFormat::Store => {
-            let map: Map<String, Value> = named
-                .into_iter()
-                .map(|(name, value)| (name.clone(), value))
-                .collect();
-            json!({ "servers": map })
-        }
-        ExportFormat::List => {
-            let list: Vec<Value> = named
-                .into_iter()
-                .map(|(name, value)| listed(name, value))
-                .collect();
-            json!({ "version": 1, "servers": list })
-        }
-        ExportFormat::McpServers => {
-            let map: Map<String, Value> = named
-                .into_iter()
-                .map(|(name, value)| (name.clone(), shared(name, value, &mut warnings)))
-                .collect();
-            json!({ "mcpServers": map })
-        }
+    let mut written = Written {
+        text: String::new(),
+        count: 0,
+        left_out: Vec::new(),
+        warnings: Vec::new(),
     };
-    Written {
-        text: serde_json::to_string_pretty(&whole).unwrap_or_default(),
-        warnings,
+    let holds_secrets = entries.values().any(|entry| !secret::masked(entry).1.is_empty());
+    if secrets == ExportSecrets::Include && holds_secrets {
+        let warning = "the text holds secrets: treat it like a password".to_owned();
+        written.warnings.push(warning);
+    }
+    let Some(form) = programs::form(format) else {
+        written.own(entries, format, secrets);
+        return written;
+    };
+    let mut named = Map::new();
+    let mut inputs = Vec::new();
+    for (name, entry) in entries {
+        match render(name, entry, &form, secrets) {
+            Ok(rendered) => {
+                written.left_out.extend(rendered.issues(name, &form));
+                written.warnings.extend(rendered.warnings);
+                for input in rendered.inputs {
+                    if !inputs.contains(&input) {
+                        inputs.push(input);
+                    }
+                }
+                named.insert(name.clone(), rendered.value);
+            }
+            Err(reason) => written.left_out.push(left_out(name, &reason)),
+        }
+    }
+    written.count = named.len();
+    let servers = match form.is_list {
+        true => Value::Array(named.into_iter().map(|(_, value)| value).collect()),
+        false => Value::Object(named),
+    };
+    let mut whole = Map::new();
+    for (member, value) in form.preamble {
+        whole.insert((*member).to_owned(), (*value).into());
+    }
+    if !inputs.is_empty() {
+        whole.insert("inputs".to_owned(), inputs.into());
+    }
+    whole.insert(form.container.to_owned(), servers);
+    written.text = text(form.syntax, &whole.into());
+    written
+}
+
+/// A whole document.
+pub(crate) fn text(syntax: Syntax, whole: &Value) -> String {
+    match syntax {
+        Syntax::Json => serde_json::to_string_pretty(whole).unwrap_or_default(),
+        Syntax::Toml => toml::write(whole).trim_end().to_owned(),
+        Syntax::Yaml => yaml::write(whole).trim_end().to_owned(),
     }
 }
 
+/// That an entry does not come along at all.
+pub(crate) fn left_out(name: &str, reason: &str) -> Issue {
+    let message = format!("`{name}` is left out: {reason}");
+    let mut issue = note(IssueKind::NotExported, name, message);
+    issue.item = Some(name.to_owned());
+    issue
+}
+
+impl Written {
+    /// Our own two forms, which can say everything.
+    fn own(&mut self, entries: &BTreeMap<String, ServerEntry>, format: ExportFormat, secrets: ExportSecrets) {
+        let mut map = Map::new();
+        let mut list = Vec::new();
+        for (name, entry) in entries {
+            let (value, _) = with_secrets(name, entry, secrets, false, &mut self.warnings);
+            if format == ExportFormat::List {
+                list.push(listed(name, value));
+            } else {
+                map.insert(name.clone(), value);
+            }
+        }
+        self.count = entries.len();
+        let whole = match format {
+            ExportFormat::List => json!({ "version": 1, "servers": list }),
+            _ => json!({ "servers": map }),
+        };
+        self.text = text(Syntax::Json, &whole);
+    }
+}
+
+impl Rendered {
+    /// What is lost, one issue for each member.
+    pub fn issues(&self, name: &str, form: &Form) -> Vec<Issue> {
+        let issue = |(member, why): &(String, Option<String>)| {
+            let message = match why {
+                Some(why) => format!("`{name}`: {} {why}, in {}", form.title, said(member)),
+                None => format!("`{name}`: {} cannot say {}", form.title, said(member)),
+            };
+            let mut issue = note(IssueKind::NotExported, name, message);
+            issue.item = Some(member.clone());
+            issue
+        };
+        self.lost.iter().map(issue).collect()
+    }
+}
+
+/// A member of an entry in the words of people.
+fn said(member: &str) -> String {
+    let said = match member {
+        "timeoutMs" => "the time limit of its calls",
+        "startTimeoutMs" => "the time limit of its start",
+        "enabled" => "that it is switched off",
+        "label" => "its label",
+        "category" => "its category",
+        "transport" => "its transport",
+        "cwd" => "its working directory",
+        "envFile" => "its file of variables",
+        "env" => "its variables",
+        "args" => "its arguments",
+        "command" => "its command",
+        "headers" => "its headers",
+        "url" => "its address",
+        "tools.allow" => "which tools are allowed",
+        "tools.deny" => "which tools are denied",
+        "tools.ask" => "which tools are asked for",
+        "tools.auto" => "which tools need no question",
+        "parallel" => "whether its calls may run side by side",
+        "required" => "that it is required",
+        "reconnect.enabled" => "whether it is started again",
+        "elicitation" => "whether it may ask questions",
+        "autostart" => "when it is started",
+        "idleStopMs" => "when it is stopped",
+        "failOnStartupError" => "what a failed start means",
+        "protocol" => "its revision of MCP",
+        "account" => "which login it uses",
+        "oauth" => "its login",
+        other => {
+            return match other.split_once('.') {
+                Some(("oauth", inner)) => format!("`{inner}` of its login"),
+                Some(("tls", inner)) => format!("`{inner}` of its certificates"),
+                _ => format!("its `{other}`"),
+            };
+        }
+    };
+    said.to_owned()
+}
+
+/// One entry in a form; an error where the program cannot run such a server at all.
+pub(crate) fn render(
+    name: &str,
+    entry: &ServerEntry,
+    form: &Form,
+    secrets: ExportSecrets,
+) -> Result<Rendered, String> {
+    let mut warnings = Vec::new();
+    let (value, inputs) = with_secrets(name, entry, secrets, form.has_inputs, &mut warnings);
+    let mut writer = Writer {
+        form,
+        rest: value.as_object().cloned().unwrap_or_default(),
+        out: Map::new(),
+        lost: Vec::new(),
+    };
+    writer.entry(name)?;
+    let mut rendered = Rendered {
+        lost: writer.lost,
+        value: Value::Object(writer.out),
+        inputs,
+        warnings,
+    };
+    for member in writer.rest.keys() {
+        if !BOOKKEEPING.contains(&member.as_str()) {
+            for leaf in leaves(member, &writer.rest[member]) {
+                rendered.lose(leaf, None);
+            }
+        }
+    }
+    // What reads back as something else was not said either, for instance `$5` where the program fills in variables.
+    let back = entry::read(&rendered.value, form.dialect)
+        .map(|read| bare(&read.entry))
+        .unwrap_or_default();
+    let meant: ServerEntry = serde_json::from_value(value).unwrap_or_default();
+    for member in differences(&bare(&meant), &back) {
+        rendered.lose(member, None);
+    }
+    if form.has_inputs {
+        rendered.ask_for_inputs();
+    }
+    Ok(rendered)
+}
+
+impl Rendered {
+    /// A member is lost; of `env` and its variables one is said.
+    fn lose(&mut self, member: String, why: Option<String>) {
+        let is_known = self.lost.iter().any(|(known, _)| {
+            *known == member
+                || known.starts_with(&format!("{member}."))
+                || member.starts_with(&format!("{known}."))
+        });
+        if !is_known {
+            self.lost.push((member, why));
+        }
+    }
+
+    /// Inputs that came from elsewhere are declared again.
+    fn ask_for_inputs(&mut self) {
+        let text = self.value.to_string();
+        for part in text.split("${input:").skip(1) {
+            let Some((id, _)) = part.split_once('}') else {
+                continue;
+            };
+            if id.is_empty() || self.inputs.iter().any(|input| input["id"] == id) {
+                continue;
+            }
+            self.inputs.push(input(id, secret::is_secret_name(id)));
+        }
+    }
+}
+
+fn input(id: &str, is_secret: bool) -> Value {
+    json!({ "id": id, "type": "promptString", "description": id, "password": is_secret })
+}
+
+/// An entry without what says nothing about how to run it, for comparisons.
+pub(crate) fn bare(entry: &ServerEntry) -> Value {
+    let mut value = serde_json::to_value(entry).unwrap_or_default();
+    if let Some(members) = value.as_object_mut() {
+        for member in BOOKKEEPING {
+            members.remove(member);
+        }
+        // Both are tried without the word, and other programs mean the same by it.
+        if members
+            .get("transport")
+            .is_some_and(|transport| transport == "http")
+        {
+            members.remove("transport");
+        }
+        if members.get("enabled") == Some(&Value::Bool(true)) {
+            members.remove("enabled");
+        }
+        members.retain(|_, value| !is_blank(value));
+    }
+    value
+}
+
+fn is_blank(value: &Value) -> bool {
+    value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty)
+}
+
+/// Members in which two entries differ; of `oauth` and `tools` those inside.
+pub(crate) fn differences(one: &Value, other: &Value) -> Vec<String> {
+    let mut differ = Vec::new();
+    let names = |value: &Value| -> Vec<String> {
+        value
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.clone())
+            .collect()
+    };
+    let mut all = names(one);
+    all.extend(names(other).into_iter().filter(|name| one.get(name).is_none()));
+    for name in all {
+        let (one, other) = (one.get(&name), other.get(&name));
+        if one == other {
+            continue;
+        }
+        let none = json!({});
+        match (one.unwrap_or(&none), other.unwrap_or(&none)) {
+            (one @ Value::Object(_), other @ Value::Object(_))
+                if ["oauth", "tools", "tls", "reconnect"].contains(&name.as_str()) =>
+            {
+                let inner = differences(one, other);
+                differ.extend(inner.iter().map(|inner| format!("{name}.{inner}")));
+            }
+            _ => differ.push(name),
+        }
+    }
+    differ
+}
+
+/// The names of what stands in a member, one level down where it is an object.
+fn leaves(member: &str, value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(members) if !members.is_empty() && member != "env" && member != "headers" => {
+            members.keys().map(|inner| format!("{member}.{inner}")).collect()
+        }
+        _ => vec![member.to_owned()],
+    }
+}
+
+struct Writer<'f> {
+    form: &'f Form,
+    /// What is not written yet.
+    rest: Map<String, Value>,
+    out: Map<String, Value>,
+    lost: Vec<(String, Option<String>)>,
+}
+
+impl Writer<'_> {
+    fn entry(&mut self, name: &str) -> Result<(), String> {
+        let form = self.form;
+        if form.is_named {
+            self.out.insert("name".to_owned(), name.into());
+        }
+        let is_remote = self.rest.contains_key("url");
+        let is_sse = self.rest.get("transport").is_some_and(|word| word == "sse");
+        let [http, sse] = form.url;
+        if is_remote && http.is_empty() {
+            return Err(format!("{} runs programs only", form.title));
+        }
+        let word = match (is_remote, is_sse) {
+            (false, _) => form.kind.local,
+            (true, false) => form.kind.http,
+            (true, true) => form.kind.sse,
+        };
+        if !word.is_empty() {
+            self.out.insert(form.kind.member.to_owned(), word.into());
+        }
+        if is_remote {
+            // Whether it arrived is seen when it is read back.
+            self.rest.remove("transport");
+            let member = if is_sse { sse } else { http };
+            self.text("url", member);
+            self.headers();
+        } else {
+            self.command();
+        }
+        self.variables();
+        for (ours, theirs, manner) in form.members {
+            self.member(ours, theirs, *manner);
+        }
+        self.login();
+        self.switch();
+        if form.names_every_tool && !self.out.contains_key("tools") {
+            self.out.insert("tools".to_owned(), json!(["*"]));
+        }
+        Ok(())
+    }
+
+    /// A text in their spelling.
+    fn spelt(&mut self, member: &str, text: &str) -> Value {
+        let form = self.form;
+        if form.only_headers && member != "headers" {
+            let spelt = super::forms::References::None.spell(text);
+            self.note(member, spelt.lost);
+            return spelt.text.into();
+        }
+        let spelt = form.references.spell(text);
+        self.note(member, spelt.lost);
+        if !form.has_inputs && text.contains("${input:") {
+            self.note(member, vec!["asks for no `${input:…}`".to_owned()]);
+        }
+        spelt.text.into()
+    }
+
+    fn note(&mut self, member: &str, lost: Vec<String>) {
+        for why in lost {
+            let said = (member.to_owned(), Some(why));
+            if !self.lost.contains(&said) {
+                self.lost.push(said);
+            }
+        }
+    }
+
+    fn text(&mut self, member: &str, theirs: &str) {
+        if let Some(Value::String(text)) = self.rest.remove(member) {
+            let text = self.spelt(member, &text);
+            self.out.insert(theirs.to_owned(), text);
+        }
+    }
+
+    fn command(&mut self) {
+        let form = self.form;
+        let args = match self.rest.remove("args") {
+            Some(Value::Array(args)) => args,
+            _ => Vec::new(),
+        };
+        let mut args: Vec<Value> = args
+            .iter()
+            .filter_map(Value::as_str)
+            .map(|text| self.spelt("args", text))
+            .collect();
+        self.text("command", form.command);
+        if form.is_one_list {
+            let command = self.out.remove(form.command).unwrap_or_default();
+            args.insert(0, command);
+            self.out.insert(form.command.to_owned(), args.into());
+        } else if !args.is_empty() || form.are_pairs {
+            self.out.insert("args".to_owned(), args.into());
+        }
+    }
+
+    fn variables(&mut self) {
+        let form = self.form;
+        let Some(Value::Object(env)) = self.rest.remove("env") else {
+            if form.are_pairs && self.out.contains_key("command") {
+                self.out.insert("env".to_owned(), json!([]));
+            }
+            return;
+        };
+        let mut passed_on = Vec::new();
+        let mut given = Map::new();
+        for (name, value) in env {
+            let text = value.as_str().unwrap_or_default();
+            if !form.env_names.is_empty() && only_reference(text) == Some(name.as_str()) {
+                passed_on.push(Value::from(name));
+            } else {
+                let text = self.spelt("env", text);
+                given.insert(name, text);
+            }
+        }
+        if !given.is_empty() {
+            let given = pairs(given, form.are_pairs);
+            self.out.insert(form.env.to_owned(), given);
+        }
+        if !passed_on.is_empty() {
+            self.out.insert(form.env_names.to_owned(), passed_on.into());
+        }
+    }
+
+    fn headers(&mut self) {
+        let form = self.form;
+        let Some(Value::Object(headers)) = self.rest.remove("headers") else {
+            if form.are_pairs {
+                self.out.insert("headers".to_owned(), json!([]));
+            }
+            return;
+        };
+        let mut given = Map::new();
+        let mut by_name = Map::new();
+        for (name, value) in headers {
+            let text = value.as_str().unwrap_or_default();
+            let bearer = text.strip_prefix("Bearer ").and_then(only_reference);
+            if form.has_header_names && name == "Authorization" && bearer.is_some() {
+                self.out.insert("bearer_token_env_var".to_owned(), bearer.into());
+            } else if form.has_header_names
+                && let Some(variable) = only_reference(text)
+            {
+                by_name.insert(name, variable.into());
+            } else {
+                let text = self.spelt("headers", text);
+                given.insert(name, text);
+            }
+        }
+        if !given.is_empty() {
+            put(&mut self.out, form.headers, pairs(given, form.are_pairs));
+        }
+        if !by_name.is_empty() {
+            self.out.insert("env_http_headers".to_owned(), by_name.into());
+        }
+    }
+
+    fn member(&mut self, ours: &str, theirs: &str, manner: Manner) {
+        let value = match ours.split_once('.') {
+            None => self.rest.remove(ours),
+            Some((outer, inner)) => match self.rest.get_mut(outer) {
+                Some(Value::Object(members)) => {
+                    let value = members.remove(inner);
+                    if members.is_empty() {
+                        self.rest.remove(outer);
+                    }
+                    value
+                }
+                _ => None,
+            },
+        };
+        let Some(value) = value else { return };
+        let value = match (manner, value) {
+            (Manner::Seconds, value) => match value.as_u64() {
+                Some(time) if time % 1000 == 0 => (time / 1000).into(),
+                // Part of a second more, never less time than meant; that it is not the same is seen when it is read back.
+                Some(time) => time.div_ceil(1000).into(),
+                None => value,
+            },
+            (Manner::Words, Value::String(text)) => text
+                .split_whitespace()
+                .map(|word| Value::from(word.to_owned()))
+                .collect(),
+            (_, Value::String(text)) => self.spelt(ours, &text),
+            (_, other) => other,
+        };
+        put(&mut self.out, theirs, value);
+    }
+
+    fn login(&mut self) {
+        let form = self.form;
+        let Some(oauth) = self.rest.remove("oauth") else {
+            return;
+        };
+        let is_said = match &oauth {
+            Value::Bool(false) => form.has_oauth_off,
+            _ => form.has_own_oauth,
+        };
+        if is_said {
+            self.out.insert("oauth".to_owned(), oauth);
+        } else {
+            self.rest.insert("oauth".to_owned(), oauth);
+        }
+    }
+
+    fn switch(&mut self) {
+        let is_on = self.rest.get("enabled") != Some(&Value::Bool(false));
+        let member = match (self.form.off, is_on) {
+            (Off::Never, false) => return,
+            (Off::Never | Off::Disabled | Off::Enabled, true) => None,
+            (Off::Disabled, false) => Some(("disabled", true)),
+            (Off::Enabled, false) => Some(("enabled", false)),
+            (Off::EnabledAlways, is_on) => Some(("enabled", is_on)),
+        };
+        self.rest.remove("enabled");
+        if let Some((member, value)) = member {
+            self.out.insert(member.to_owned(), value.into());
+        }
+    }
+}
+
+/// Puts a value at a path of members with dots between them.
+fn put(out: &mut Map<String, Value>, path: &str, value: Value) {
+    match path.split_once('.') {
+        None => drop(out.insert(path.to_owned(), value)),
+        Some((outer, inner)) => {
+            let slot = out.entry(outer).or_insert_with(|| json!({}));
+            if let Some(members) = slot.as_object_mut() {
+                put(members, inner, value);
+            }
+        }
+    }
+}
+
+fn pairs(map: Map<String, Value>, are_pairs: bool) -> Value {
+    if !are_pairs {
+        return map.into();
+    }
+    map.into_iter()
+        .map(|(name, value)| json!({ "name": name, "value": value }))
+        .collect()
+}
+
+/// An entry with its secrets as wanted, and the questions that stand for them.
 fn with_secrets(
     name: &str,
     entry: &ServerEntry,
     secrets: ExportSecrets,
+    has_inputs: bool,
     warnings: &mut Vec<String>,
-) -> Value {
+) -> (Value, Vec<Value>) {
     let (masked, pointers) = secret::masked(entry);
-    match secrets {
+    let mut inputs = Vec::new();
+    let value = match secrets {
         ExportSecrets::Include => serde_json::to_value(entry).unwrap_or_default(),
         ExportSecrets::Mask => serde_json::to_value(&masked).unwrap_or_default(),
         ExportSecrets::Reference => {
             let mut value = serde_json::to_value(&masked).unwrap_or_default();
             for pointer in pointers {
-                let variable = variable(name, &pointer);
-                if let Some(slot) = value.pointer_mut(&pointer)
-                    && let Some(text) = slot.as_str()
-                {
-                    *slot = text.replace(secret::MASK, &format!("${{{variable}}}")).into();
-                    warnings.push(format!("`{name}`: {pointer} is read from ${{{variable}}}"));
-                }
+                let Some(slot) = value.pointer_mut(&pointer) else {
+                    continue;
+                };
+                let Some(text) = slot.as_str() else { continue };
+                let place = place(&pointer);
+                let (stand_in, warning) = if has_inputs {
+                    let last = pointer.rsplit('/').next().unwrap_or_default();
+                    let id = format!("{name}-{last}");
+                    inputs.push(input(&id, true));
+                    (
+                        format!("${{input:{id}}}"),
+                        format!("`{name}`: {place} is asked for as `{id}`"),
+                    )
+                } else {
+                    let variable = variable(name, &pointer);
+                    (
+                        format!("${{{variable}}}"),
+                        format!("`{name}`: {place} is read from ${{{variable}}}"),
+                    )
+                };
+                *slot = text.replace(secret::MASK, &stand_in).into();
+                warnings.push(warning);
             }
             value
         }
+    };
+    (value, inputs)
+}
+
+/// Where a secret stands, in words.
+fn place(pointer: &str) -> String {
+    let mut steps = pointer.split('/').skip(1);
+    let step = |step: &str| step.replace("~1", "/").replace("~0", "~");
+    match (steps.next(), steps.next()) {
+        (Some("env"), Some(name)) => format!("the variable `{}`", step(name)),
+        (Some("headers"), Some(name)) => format!("the header `{}`", step(name)),
+        (Some("args"), Some(index)) => {
+            let index: usize = index.parse().unwrap_or_default();
+            format!("argument {}", index + 1)
+        }
+        (Some("url"), _) => "the secret in the address".to_owned(),
+        (_, Some(name)) => format!("`{}` of the login", step(name)),
+        _ => "a secret".to_owned(),
     }
 }
 
@@ -137,33 +686,4 @@ fn listed(name: &str, mut value: Value) -> Value {
         }
     }
     out
-}
-
-/// The map that most other programs read; what it cannot say is warned of.
-fn shared(name: &str, value: Value, warnings: &mut Vec<String>) -> Value {
-    let mut out = Map::new();
-    let mut lost = Vec::new();
-    if value.get("url").is_some() {
-        let kind = value["transport"].as_str().unwrap_or("http");
-        out.insert("type".to_owned(), kind.into());
-    }
-    for (member, value) in value.as_object().into_iter().flatten() {
-        match member.as_str() {
-            "url" => drop(out.insert("url".to_owned(), value.clone())),
-            "transport" => {}
-            "enabled" => {
-                if value == false {
-                    out.insert("disabled".to_owned(), true.into());
-                }
-            }
-            "timeoutMs" => drop(out.insert("timeout".to_owned(), value.clone())),
-            shared if SHARED.contains(&shared) => drop(out.insert(shared.to_owned(), value.clone())),
-            other if BOOKKEEPING.contains(&other) => {}
-            other => lost.push(other.to_owned()),
-        }
-    }
-    if !lost.is_empty() {
-        warnings.push(format!("`{name}`: the form cannot say {}", lost.join(", ")));
-    }
-    Value::Object(out)
 }

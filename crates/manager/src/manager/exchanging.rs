@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use protocol::{
     Draft, Error, ErrorKind, ExportFormat, ExportSecrets, ImportNeed, ImportOutcome, ImportSource,
@@ -17,12 +18,12 @@ use crate::bundle;
 use crate::config::{secret, validate};
 use crate::consent::{Gate, review};
 use crate::exchange::paste::{self, PastedServer};
+use crate::exchange::programs::{self, Place};
+use crate::exchange::{Dialect, Fault, Found, Harvest, Input, Outcome, harvest, names, write};
 use crate::exchange::server_json::ServerJson;
-use crate::exchange::{Dialect, Found, Input, Outcome, clients, harvest, names, write};
+use crate::limits;
+use crate::server::Server;
 use crate::sink::RequestContext;
-
-/// Bytes of another program's file; some keep their whole state in it.
-const FILE_BYTES: u64 = 16 << 20;
 
 impl Manager {
     /// `mcp.parse`: what a pasted text would add. Nothing is written or started.
@@ -60,29 +61,35 @@ impl Manager {
 
     /// `mcp.import`: writes the servers of another program's configuration; starts none.
     pub async fn import(&self, request: &RequestContext, params: McpImport) -> Result<Imported, Error> {
-        let root = self.root(&params.directory)?;
         if let (None, Some(source)) = (&params.text, &params.source)
             && bundle::is_bundle(source)
         {
             let source = source.clone();
             return self.import_bundle(request, params, source).await;
         }
-        let (text, dialect, file) = match (params.text, params.source) {
-            (Some(text), None) => (text, Dialect::Common, None),
-            (None, Some(source)) => {
-                let path = PathBuf::from(&source);
-                let text = blocking(move || read_file(&path)).await?;
-                (text, Dialect::of_path(&source), Some(source))
+        let harvest = match (params.text.clone(), params.source.clone()) {
+            (Some(text), None) => {
+                let (harvest, _) = harvest(&text, Dialect::Common)
+                    .map_err(|fault| Error::new(ErrorKind::InvalidParams, fault.to_string()).path("/text"))?;
+                harvest
             }
+            (None, Some(source)) => blocking(move || read_servers(Path::new(&source))).await?,
             _ => {
                 let message = "either `text` or `source` is needed";
                 return Err(Error::new(ErrorKind::InvalidParams, message).path("/text"));
             }
         };
-        let (harvest, _) = harvest(&text, dialect).map_err(|reason| match &file {
-            Some(file) => Error::new(ErrorKind::InvalidParams, format!("`{file}`: {reason}")).path("/source"),
-            None => Error::new(ErrorKind::InvalidParams, reason).path("/text"),
-        })?;
+        self.import_found(request, &params, harvest).await
+    }
+
+    /// Writes what was found as entries of ours.
+    pub(super) async fn import_found(
+        &self,
+        request: &RequestContext,
+        params: &McpImport,
+        harvest: Harvest,
+    ) -> Result<Imported, Error> {
+        let root = self.root(&params.directory)?;
         let layer = match params.scope {
             Some(Scope::Project) => Layer::Project,
             Some(Scope::User) | None => Layer::User,
@@ -185,12 +192,7 @@ impl Manager {
         params: McpImportDetect,
     ) -> Result<McpImportDetectResult, Error> {
         let root = self.root(&params.directory)?;
-        let env = &self.core.env;
-        let config = env.variable_os("XDG_CONFIG_HOME").map(PathBuf::from);
-        let config = config
-            .filter(|path| path.is_absolute())
-            .unwrap_or_else(|| env.home().join(".config"));
-        let places = clients::places(env.home(), &config, &root);
+        let places = self.places(&root);
         let sources = blocking(move || Ok(places.iter().filter_map(looked_at).collect())).await?;
         Ok(McpImportDetectResult { sources })
     }
@@ -198,21 +200,48 @@ impl Manager {
     /// `mcp.export`: entries of the user and the project as a text.
     pub async fn export(&self, _: &RequestContext, params: McpExport) -> Result<McpExportResult, Error> {
         let root = self.root(&params.directory)?;
+        let (entries, mut warnings) = self.to_export(&root, params.scope, params.servers.as_deref())?;
+        let written = write::write(
+            &entries,
+            params.format.unwrap_or(ExportFormat::Store),
+            params.secrets.unwrap_or(ExportSecrets::Reference),
+        );
+        warnings.extend(written.warnings);
+        Ok(McpExportResult {
+            text: written.text,
+            count: u32::try_from(written.count).unwrap_or(u32::MAX),
+            not_exported: written.left_out,
+            warnings,
+        })
+    }
+
+    /// The entries of the user and the project, and what a person should know of those that are left out.
+    pub(super) fn to_export(
+        &self,
+        root: &Path,
+        scope: Option<Scope>,
+        wanted: Option<&[ServerName]>,
+    ) -> Result<(BTreeMap<String, ServerEntry>, Vec<String>), Error> {
         self.layers.freshen(&self.core);
+        let visible = self.layers.visible(root);
+        for name in wanted.into_iter().flatten() {
+            if !visible.iter().any(|server| server.name == *name) {
+                return Err(self.unknown(root, name));
+            }
+        }
+        let is_wanted = |server: &Arc<Server>| wanted.is_none_or(|names| names.contains(&server.name));
         let mut entries: BTreeMap<String, ServerEntry> = BTreeMap::new();
         let mut warnings = Vec::new();
-        for server in self.layers.visible(&root) {
-            let scope = match server.layer {
+        for server in visible.iter().filter(|server| is_wanted(server)) {
+            let of = match server.layer {
                 Layer::User => Scope::User,
                 Layer::Project => Scope::Project,
                 _ => continue,
             };
-            let is_wanted = params.scope.is_none_or(|wanted| wanted == scope)
-                && params
-                    .servers
-                    .as_ref()
-                    .is_none_or(|names| names.contains(&server.name));
-            if !is_wanted || server.is_empty || matches!(server.gate(), Gate::Pending { .. }) {
+            if scope.is_some_and(|scope| scope != of)
+                || server.is_empty
+                || matches!(server.gate(), Gate::Pending { .. })
+            {
                 continue;
             }
             if entries.contains_key(&*server.name) {
@@ -224,21 +253,29 @@ impl Manager {
             }
             entries.insert(server.name.to_string(), ServerEntry::clone(&server.entry()));
         }
-        for name in params.servers.iter().flatten() {
+        for name in wanted.into_iter().flatten() {
             if !entries.contains_key(&**name) {
-                warnings.push(format!("there is no server `{name}` to export"));
+                warnings.push(format!(
+                    "`{name}` is left out: it is no entry of yours or of the project, or waits for a decision"
+                ));
             }
         }
-        let written = write::write(
-            &entries,
-            params.format.unwrap_or(ExportFormat::Store),
-            params.secrets.unwrap_or(ExportSecrets::Reference),
-        );
-        warnings.extend(written.warnings);
-        Ok(McpExportResult {
-            text: written.text,
-            count: u32::try_from(entries.len()).unwrap_or(u32::MAX),
-            warnings,
+        Ok((entries, warnings))
+    }
+
+    /// Where other programs may keep their servers.
+    pub(super) fn places(&self, root: &Path) -> Vec<Place> {
+        let env = &self.core.env;
+        let folder = |name: &str| {
+            let folder = env.variable_os(name).map(PathBuf::from);
+            folder.filter(|path| path.is_absolute())
+        };
+        let config = folder("XDG_CONFIG_HOME").unwrap_or_else(|| env.home().join(".config"));
+        programs::places(&programs::Folders {
+            home: env.home(),
+            config: &config,
+            claude: folder("CLAUDE_CONFIG_DIR").as_deref(),
+            project: root,
         })
     }
 
@@ -371,38 +408,62 @@ fn read_file(path: &Path) -> Result<String, Error> {
     }
     let file = std::fs::File::open(path).map_err(|error| fault(ErrorKind::NotFound, error.to_string()))?;
     let mut bytes = Vec::new();
-    file.take(FILE_BYTES + 1)
+    file.take(limits::FOREIGN_FILE_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| fault(ErrorKind::NotFound, error.to_string()))?;
-    if bytes.len() as u64 > FILE_BYTES {
+    if bytes.len() as u64 > limits::FOREIGN_FILE_BYTES {
         return Err(fault(
             ErrorKind::InvalidParams,
-            format!("it is larger than {FILE_BYTES} bytes"),
+            format!("it is larger than {} bytes", limits::FOREIGN_FILE_BYTES),
         ));
     }
     String::from_utf8(bytes).map_err(|_| fault(ErrorKind::InvalidParams, "it is no UTF-8".to_owned()))
 }
 
+/// The servers of another program's file.
+fn read_servers(path: &Path) -> Result<Harvest, Error> {
+    let text = read_file(path)?;
+    harvest(&text, Dialect::of_path(&path.to_string_lossy()))
+        .map(|(harvest, _)| harvest)
+        .map_err(|fault| broken(path, &fault))
+}
+
+/// Another program's file that cannot be read.
+pub(super) fn broken(path: &Path, fault: &Fault) -> Error {
+    let path = path.display().to_string();
+    let error = match fault.place {
+        Some(_) => Error::new(ErrorKind::ConfigBroken, format!("`{path}` {fault}")),
+        None => Error::new(ErrorKind::ConfigBroken, format!("`{path}`: {fault}")),
+    };
+    let error = error
+        .file(path)
+        .hint("mend it and try again; nothing was changed");
+    match fault.place {
+        Some(place) => error
+            .line(u32::try_from(place.line).unwrap_or(u32::MAX))
+            .column(u32::try_from(place.column).unwrap_or(u32::MAX)),
+        None => error,
+    }
+}
+
 /// What a file of another program holds; nothing where it is not there or holds no server.
-fn looked_at(place: &clients::Place) -> Option<ImportSource> {
+fn looked_at(place: &Place) -> Option<ImportSource> {
     if !place.path.is_file() {
         return None;
     }
     let id = place.path.to_str()?.to_owned();
     let mut source = ImportSource {
         client: place.client.to_owned(),
+        format: place.format,
         path: dir(&place.path),
         scope: place.scope,
         servers: Vec::new(),
         problems: Vec::new(),
         id: id.clone(),
     };
-    let harvested = read_file(&place.path)
-        .map_err(|error| error.message)
-        .and_then(|text| harvest(&text, Dialect::of_path(&id)));
-    match harvested {
-        Ok((harvest, _)) if harvest.found.is_empty() => return None,
-        Ok((harvest, _)) => {
+    match read_servers(&place.path) {
+        Ok(harvest) if harvest.found.is_empty() => return None,
+        Ok(harvest) => {
             for one in harvest.found {
                 let name = shortened(if one.name.is_empty() { "unnamed" } else { &one.name });
                 if let Outcome::Failed(reason) | Outcome::Skipped(reason) = one.outcome {
@@ -414,7 +475,9 @@ fn looked_at(place: &clients::Place) -> Option<ImportSource> {
                 }
             }
         }
-        Err(reason) => source.problems.push(Issue::new(ErrorKind::InvalidParams, reason)),
+        Err(error) => source
+            .problems
+            .push(Issue::new(ErrorKind::ConfigBroken, error.message)),
     }
     Some(source)
 }

@@ -19,6 +19,7 @@ mod modelling;
 mod noticing;
 mod reading;
 mod subscribing;
+mod syncing;
 mod trying;
 mod watching;
 

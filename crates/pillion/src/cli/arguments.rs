@@ -161,7 +161,7 @@ fn unknown(name: &str, known: &[Parameter]) -> String {
 }
 
 /// How many letters to change, add or take away (Levenshtein).
-fn distance(left: &str, right: &str) -> usize {
+pub fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (i, l) in left.chars().enumerate() {

@@ -6,6 +6,7 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::output;
 use super::session::{Common, Session, checked};
+use super::status;
 
 /// Show entries as they stand in their files; secrets are masked
 #[derive(Debug, clap::Args)]
@@ -25,13 +26,12 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         .manager
         .config(&session.request, checked::<methods::Config>(params)?)
         .await?;
+    if let (Some(server), true) = (&args.server, config.servers.is_empty()) {
+        return Err(status::unknown(server, session).await);
+    }
     if session.json {
         output::json(&config)?;
         return Ok(Exit::Done);
-    }
-    if let (Some(server), true) = (&args.server, config.servers.is_empty()) {
-        return Err(Failure::new(format!("no server is called `{server}`"))
-            .hint("`pillion status` lists the servers"));
     }
     for entry in &config.servers {
         let place = entry

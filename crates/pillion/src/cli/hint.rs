@@ -57,6 +57,7 @@ const fn command(method: Method) -> &'static str {
         Method::Parse => "pillion add --paste",
         Method::Import | Method::ImportDetect => "pillion import",
         Method::Export => "pillion export",
+        Method::Sync => "pillion sync",
         Method::Pending | Method::Decide => "pillion approve",
         Method::Trust => "pillion trust",
         Method::Grants => "pillion grants",

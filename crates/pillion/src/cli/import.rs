@@ -108,7 +108,8 @@ pub fn stdin() -> Result<String, Failure> {
     Ok(text)
 }
 
-async fn detect(session: &Session) -> Result<Exit, Failure> {
+/// What is on this machine and in the project.
+pub async fn detect(session: &Session) -> Result<Exit, Failure> {
     let params = McpImportDetect {
         directory: session.directory.clone(),
     };
@@ -120,11 +121,12 @@ async fn detect(session: &Session) -> Result<Exit, Failure> {
         output::json(&found)?;
         return Ok(Exit::Done);
     }
-    let mut rows = Rows::new(session.terminal, &["PROGRAM", "SCOPE", "SERVERS", "FILE"]);
+    let mut rows = Rows::new(session.terminal, &["PROGRAM", "WORD", "SCOPE", "SERVERS", "FILE"]);
     for source in &found.sources {
         let names: Vec<&str> = source.servers.iter().map(|name| &**name).collect();
         rows.add([
             &*source.client,
+            source.format.as_str(),
             source.scope.as_str(),
             &names.join(", "),
             &*source.path,

@@ -62,6 +62,7 @@ pub fn named_server_failed(server: Option<&str>, is_empty: bool, issues: &[Issue
         IssueKind::ItemSkipped
         | IssueKind::SchemaRewritten
         | IssueKind::NotImported
+        | IssueKind::NotExported
         | IssueKind::DeclinedUnseen
         | IssueKind::Note => None,
     })

@@ -57,6 +57,7 @@ mod schema;
 mod search;
 mod search_tools;
 mod status;
+mod sync;
 mod test;
 mod tools;
 mod trust;
@@ -117,6 +118,7 @@ pub enum Command {
     Config(config::Args),
     Import(import::Args),
     Export(export::Args),
+    Sync(sync::Args),
     Trust(trust::Args),
     Approve(approve::Args),
     Grants(grants::Args),
@@ -171,6 +173,7 @@ pub async fn run(command: Command) -> ! {
         Command::Lock(args) => with_session!(args, lock::run),
         Command::Import(args) => with_session!(args, import::run),
         Command::Export(args) => with_session!(args, export::run),
+        Command::Sync(args) => with_session!(args, sync::run),
         Command::Config(args) => with_session!(args, config::run),
         Command::Trust(args) => with_session!(args, trust::run),
         Command::Approve(args) => with_session!(args, approve::run),

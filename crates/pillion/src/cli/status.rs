@@ -2,6 +2,7 @@
 
 use protocol::{McpServerStatus, McpStatus, Status, methods};
 
+use super::arguments::distance;
 use super::exit::Exit;
 use super::failure::{Failure, warn};
 use super::output::{self, Rows};
@@ -27,15 +28,17 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         .manager
         .status(&session.request, checked::<methods::Status>(params)?)
         .await?;
+    if let (Some(server), true) = (server, status.servers.is_empty()) {
+        if !session.json {
+            warn_of_files(&status, session);
+        }
+        return Err(unknown(server, session).await);
+    }
     if session.json {
         output::json(&status)?;
         return Ok(Exit::Done);
     }
     warn_of_files(&status, session);
-    if let (Some(server), true) = (server, status.servers.is_empty()) {
-        return Err(Failure::new(format!("no server is called `{server}`"))
-            .hint("`pillion status` lists the servers"));
-    }
     let mut rows = Rows::new(session.terminal, &["NAME", "STATE", "LAYER", "COMMAND"]);
     for server in &status.servers {
         let command = server.command.as_deref().unwrap_or_default();
@@ -57,6 +60,32 @@ fn warn_of_files(status: &Status, session: &Session) {
             &format!("{place}: {}", fault.message),
             fault.hint.as_deref(),
         );
+    }
+}
+
+/// That a name is nobody's, with the one that was probably meant.
+pub async fn unknown(name: &str, session: &Session) -> Failure {
+    let params = McpStatus {
+        directory: session.directory.clone(),
+        server: None,
+    };
+    let names: Vec<String> = match session.manager.status(&session.request, params).await {
+        Ok(status) => status
+            .servers
+            .iter()
+            .map(|server| server.name.to_string())
+            .collect(),
+        Err(_) => Vec::new(),
+    };
+    let near = names
+        .iter()
+        .map(|known| (distance(known, name), known))
+        .filter(|(distance, _)| *distance <= (name.chars().count() / 3).max(1))
+        .min();
+    let failure = Failure::new(format!("no server is called `{name}`"));
+    match near {
+        Some((_, near)) => failure.hint(format!("did you mean `{near}`?")),
+        None => failure.hint("`pillion status` lists the servers"),
     }
 }
 

@@ -1,0 +1,87 @@
+//! Our references in the spelling of another program.
+
+use super::forms::References;
+use crate::config::expand;
+
+/// A text in another spelling, and what of it the other program would not understand.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Spelt {
+    pub text: String,
+    pub lost: Vec<String>,
+}
+
+impl References {
+    /// Writes a text of ours for a program that fills these references in.
+    pub fn spell(self, text: &str) -> Spelt {
+        let mut spelt = Spelt {
+            text: String::with_capacity(text.len()),
+            lost: Vec::new(),
+        };
+        let mut rest = text;
+        while let Some(start) = rest.find("${") {
+            let (before, from) = rest.split_at(start);
+            spelt.text.push_str(before);
+            match expand::reference(&from[2..]) {
+                Some((name, default, length)) => {
+                    self.one(name, default, &from[..2 + length], &mut spelt);
+                    rest = &from[2 + length..];
+                }
+                None => {
+                    spelt.text.push_str("${");
+                    rest = &from[2..];
+                }
+            }
+        }
+        spelt.text.push_str(rest);
+        spelt
+    }
+
+    fn one(self, name: &str, default: Option<&str>, whole: &str, spelt: &mut Spelt) {
+        let text = match self {
+            References::Own => whole.to_owned(),
+            References::Braces | References::Shell => format!("${{{name}}}"),
+            References::Env => format!("${{env:{name}}}"),
+            References::Opencode => format!("{{env:{name}}}"),
+            References::Secrets => format!("${{{{ secrets.{name} }}}}"),
+            References::None => {
+                spelt.lost.push(format!("fills in no `{whole}`"));
+                whole.to_owned()
+            }
+        };
+        if default.is_some() && !matches!(self, References::Own | References::None) {
+            spelt.lost.push(format!("knows no default for `{name}`"));
+        }
+        spelt.text.push_str(&text);
+    }
+}
+
+/// The variable that a text consists of: `TOKEN` for `${TOKEN}`.
+pub(crate) fn only_reference(text: &str) -> Option<&str> {
+    let inside = text.strip_prefix("${")?;
+    let (name, default, length) = expand::reference(inside)?;
+    (default.is_none() && length == inside.len()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_get_their_spelling() {
+        let check = |references: References, expected: &str, lost: usize| {
+            let spelt = references.spell("a${X} $Y ${Z:-d} ${input:q}");
+            assert_eq!((spelt.text.as_str(), spelt.lost.len()), (expected, lost));
+        };
+        check(References::Own, "a${X} $Y ${Z:-d} ${input:q}", 0);
+        check(References::Env, "a${env:X} $Y ${env:Z} ${input:q}", 1);
+        check(References::Opencode, "a{env:X} $Y {env:Z} ${input:q}", 1);
+        check(
+            References::Secrets,
+            "a${{ secrets.X }} $Y ${{ secrets.Z }} ${input:q}",
+            1,
+        );
+        check(References::None, "a${X} $Y ${Z:-d} ${input:q}", 2);
+        assert_eq!(only_reference("${A}"), Some("A"));
+        assert_eq!(only_reference("${A}b"), None);
+    }
+}

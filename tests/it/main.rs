@@ -34,6 +34,7 @@ mod lifecycle;
 mod logins;
 mod mentions;
 mod model;
+mod moving;
 mod network;
 mod offers;
 mod orphans;
@@ -82,6 +83,7 @@ fn main() {
     trials.extend(upward::stories());
     trials.extend(config::stories());
     trials.extend(exchange::stories());
+    trials.extend(moving::stories());
     trials.extend(trust::stories());
     trials.extend(consent_cli::stories());
     trials.extend(peers::stories());

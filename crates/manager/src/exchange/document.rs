@@ -73,10 +73,19 @@ pub(crate) fn read(text: &str) -> Result<Value, Fault> {
         Err(fault) => match yaml::read(text) {
             Ok(value) if value.is_object() || value.is_array() => Ok(value),
             Ok(_) => Err(fault),
-            Err(other) if text.lines().any(|line| line.trim_end().ends_with(':')) => Err(other),
+            Err(other) if is_meant_as_yaml(text) => Err(other),
             Err(_) => Err(fault),
         },
     }
+}
+
+/// `name: value` is no TOML, and `name = value` no YAML.
+fn is_meant_as_yaml(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
+    first
+        .and_then(|line| line.find([':', '=']).map(|at| line.as_bytes()[at] == b':'))
+        .unwrap_or_default()
 }
 
 fn json(text: &str) -> Result<Value, Fault> {

@@ -18,7 +18,7 @@ mod references;
 pub(crate) mod server_json;
 #[cfg(test)]
 mod tests;
-mod toml;
+pub(crate) mod toml;
 pub(crate) mod words;
 pub(crate) mod write;
 mod yaml;

@@ -1,7 +1,7 @@
 //! Our references in the spelling of another program.
 
 use super::forms::References;
-use crate::config::expand;
+use crate::config::expand::{self, Source};
 
 /// A text in another spelling, and what of it the other program would not understand.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,6 +37,16 @@ impl References {
     }
 
     fn one(self, name: &str, default: Option<&str>, whole: &str, spelt: &mut Spelt) {
+        match expand::source(name) {
+            None => {}
+            // Who asks for values is known elsewhere.
+            Some(Source::Input(_)) => return spelt.text.push_str(whole),
+            Some(Source::Keyring(_) | Source::Command(_)) => {
+                let kind = name.split(':').next().unwrap_or_default();
+                spelt.lost.push(format!("fills in no `${{{kind}:…}}`"));
+                return spelt.text.push_str(whole);
+            }
+        }
         let text = match self {
             References::Own => whole.to_owned(),
             References::Braces | References::Shell => format!("${{{name}}}"),
@@ -59,7 +69,8 @@ impl References {
 pub(crate) fn only_reference(text: &str) -> Option<&str> {
     let inside = text.strip_prefix("${")?;
     let (name, default, length) = expand::reference(inside)?;
-    (default.is_none() && length == inside.len()).then_some(name)
+    let is_whole = default.is_none() && length == inside.len();
+    (is_whole && expand::source(name).is_none()).then_some(name)
 }
 
 #[cfg(test)]
@@ -83,5 +94,11 @@ mod tests {
         check(References::None, "a${X} $Y ${Z:-d} ${input:q}", 2);
         assert_eq!(only_reference("${A}"), Some("A"));
         assert_eq!(only_reference("${A}b"), None);
+        assert_eq!(only_reference("${keyring:a/b}"), None);
+        let spelt = References::Env.spell("${keyring:a/b} ${cmd:x ${Y}}");
+        assert_eq!(
+            (spelt.text.as_str(), spelt.lost.len()),
+            ("${keyring:a/b} ${cmd:x ${Y}}", 2)
+        );
     }
 }

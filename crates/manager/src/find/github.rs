@@ -13,6 +13,7 @@ use super::date;
 use super::web::{self, Answer, notice};
 use crate::core::Core;
 use crate::env;
+use crate::exchange::toml;
 use crate::limits;
 
 /// Names the API, where it is not that of github.com.
@@ -383,7 +384,7 @@ fn npm_package(text: &str) -> Option<String> {
 }
 
 fn python_package(text: &str) -> Option<String> {
-    let manifest: toml::Table = toml::from_str(text).ok()?;
+    let manifest = toml::read(text).ok()?;
     let project = manifest.get("project")?;
     // Without a script there is nothing that `uvx` could run.
     project.get("scripts")?;

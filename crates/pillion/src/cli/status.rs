@@ -67,7 +67,7 @@ fn warn_of_files(status: &Status, session: &Session) {
 pub async fn unknown(name: &str, session: &Session) -> Failure {
     let params = McpStatus {
         directory: session.directory.clone(),
-        server: None,
+        ..Default::default()
     };
     let names: Vec<String> = match session.manager.status(&session.request, params).await {
         Ok(status) => status

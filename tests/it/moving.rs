@@ -196,7 +196,10 @@ fn found_on_this_machine() {
         assert!(out(&found).contains(words), "{words}: {found:?}");
     }
     assert!(!out(&found).contains("Zed"), "it has no servers: {found:?}");
-    assert!(err(&found).contains(".gemini/settings.json` line 1"), "{found:?}");
+    assert!(
+        err(&found).contains(".gemini/settings.json`: line 1"),
+        "{found:?}"
+    );
     let sources = document(&run(&env, &["sync", "--json"]))["sources"].take();
     let formats: Vec<&str> = sources
         .as_array()

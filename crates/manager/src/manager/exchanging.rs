@@ -432,7 +432,7 @@ fn read_servers(path: &Path) -> Result<Harvest, Error> {
 pub(super) fn broken(path: &Path, fault: &Fault) -> Error {
     let path = path.display().to_string();
     let error = match fault.place {
-        Some(_) => Error::new(ErrorKind::ConfigBroken, format!("`{path}` {fault}")),
+        Some(_) => Error::new(ErrorKind::ConfigBroken, format!("`{path}`: {fault}")),
         None => Error::new(ErrorKind::ConfigBroken, format!("`{path}`: {fault}")),
     };
     let error = error

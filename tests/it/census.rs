@@ -24,8 +24,9 @@ pub fn stories() -> Vec<Trial> {
 /// Ways of filling the parameters of a method in: enough for each word of each enumeration and each branch of a union.
 const SEEDS: usize = 6;
 
-/// Looks something up outside because a person asked it to; it takes no server, and nothing of a repository.
-const OUTSIDE: [&str; 1] = ["mcp.search"];
+/// Look something up outside because a person asked them to: a registry, the person's own proxy. What they do with a
+/// hostile repository is counted by the story in `hostile`, without a proxy in the way.
+const OUTSIDE: [&str; 2] = ["mcp.search", "mcp.doctor"];
 
 /// A port that counts who comes.
 fn trap() -> (u16, Arc<AtomicU32>) {

@@ -111,7 +111,7 @@ fn editing() {
             "--unset",
             "/args",
             "--timeout",
-            "2000",
+            "2",
         ],
     );
     assert!(edited.status.success(), "{edited:?}");

@@ -29,8 +29,8 @@ pub struct Args {
     /// What people are shown
     #[arg(long)]
     label: Option<String>,
-    /// How long a call may be silent, in milliseconds
-    #[arg(long, value_name = "MS")]
+    /// Give calls up after SECONDS without an answer or progress (1 to 600)
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=600))]
     timeout: Option<u64>,
     /// A member to take away, as a JSON Pointer such as /env/NAME; may be repeated
     #[arg(long, value_name = "POINTER")]
@@ -71,7 +71,7 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         url: args.url.as_deref().map(Into::into),
         headers: map(&args.header),
         label: args.label.clone(),
-        timeout_ms: args.timeout,
+        timeout_ms: args.timeout.map(|seconds| seconds * 1000),
         ..Default::default()
     };
     let params = McpEdit {

@@ -30,7 +30,10 @@ const PHRASES: [(&str, &str); 13] = [
     ),
     ("set `acceptUnverified: true`", "add `--accept-unverified`"),
     ("give these in `args`", "give these as key=value"),
-    ("`timeoutMs` of the call", "`--timeout` of the call"),
+    (
+        "raise `timeoutMs` of the call or of the entry",
+        "allow more with `--timeout SECONDS`, or for each call with `pillion edit SERVER --timeout SECONDS`",
+    ),
     (
         "`maxMessageBytes` in the handshake",
         "`maxMessageBytes` in the settings",

@@ -326,11 +326,7 @@ impl Reader {
                 Ok(words) => words.into_iter().map(Value::from).collect(),
                 Err(_) => ["sh", "-c", line.as_str()].map(Value::from).into(),
             },
-            Value::Array(_) => self
-                .texts("headersHelper", value)?
-                .into_iter()
-                .map(Value::from)
-                .collect(),
+            Value::Array(_) => self.texts("headersHelper", value)?,
             _ => return Err("`headersHelper` is no text".to_owned()),
         };
         self.out.insert("headersHelper".to_owned(), words.into());

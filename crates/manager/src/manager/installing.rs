@@ -29,6 +29,9 @@ struct Candidate {
     locked: Option<Locked>,
 }
 
+/// What one file is to say, by the server's name.
+type Locks = Vec<(String, Locked)>;
+
 impl Manager {
     /// `mcp.prefetch`: fetches packages of `npx` and `uvx`, so that a start needs no download; starts nothing.
     pub async fn prefetch(
@@ -118,7 +121,7 @@ impl Manager {
             written: Vec::new(),
         };
         let everything = async {
-            let mut writes: BTreeMap<PathBuf, (Arc<Server>, Vec<(String, Locked)>)> = BTreeMap::new();
+            let mut writes: BTreeMap<PathBuf, (Arc<Server>, Locks)> = BTreeMap::new();
             for candidate in candidates {
                 let Some(path) = lock::path(&candidate.server) else {
                     continue;
@@ -407,7 +410,7 @@ fn said(drift: ToolDrift) -> &'static str {
     }
 }
 
-async fn write(path: PathBuf, server: &Server, locks: Vec<(String, Locked)>) -> Result<(), Error> {
+async fn write(path: PathBuf, server: &Server, locks: Locks) -> Result<(), Error> {
     let readers = match server.layer {
         Layer::Project => Readers::Everyone,
         _ => Readers::Person,

@@ -365,7 +365,7 @@ async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Error>
         .await
         .inspect_err(|error| {
             // Shown beside what was passed on and withheld: names only.
-            let unset = (error.kind == ErrorKind::UnsetVariable).then(|| error.data.names.as_deref());
+            let unset = (error.kind == ErrorKind::UnsetVariable).then_some(error.data.names.as_deref());
             let unset = unset
                 .flatten()
                 .map(|names| format!("not set: {}", names.join(", ")));

@@ -472,11 +472,9 @@ impl Reader {
                     self.out.insert("transport".to_owned(), "sse".into());
                 }
             }
-        } else if !is_remote {
-            if !self.out.contains_key("command") {
-                let what = if self.is_empty_remote { "an empty" } else { "no" };
-                return Err(format!("it has no command and {what} address"));
-            }
+        } else if !is_remote && !self.out.contains_key("command") {
+            let what = if self.is_empty_remote { "an empty" } else { "no" };
+            return Err(format!("it has no command and {what} address"));
         }
         let (known, unknown) = validate::known_members(&Value::Object(self.out));
         self.left_out

@@ -571,7 +571,7 @@ fn deadline() {
     exit 5
     --- stderr
     error: no answer within 1 s
-    hint: raise `--timeout` of the call or of the entry
+    hint: allow more with `--timeout SECONDS`, or for each call with `pillion edit srv --timeout SECONDS`
     ");
 }
 

@@ -191,7 +191,7 @@ pub(crate) fn problems_of_host(entry: &Value) -> Vec<Problem> {
 fn check(entry: &Value, from_host: bool) -> Vec<Problem> {
     let mut problems: Vec<Problem> = VALIDATOR
         .iter_errors(entry)
-        .map(|error| schema_problem(&error))
+        .map(|error| schema_problem(innermost(&error)))
         .collect();
     if problems.is_empty()
         && let Ok(entry) = serde_json::from_value::<ServerEntry>(entry.clone())
@@ -199,6 +199,25 @@ fn check(entry: &Value, from_host: bool) -> Vec<Problem> {
         problems = rules(&entry, from_host);
     }
     problems
+}
+
+/// What is wrong inside a member that may also be `null`, or be of one of several kinds: the fault of the kind it is.
+fn innermost<'e, 'v: 'e>(error: &'e jsonschema::ValidationError<'v>) -> &'e jsonschema::ValidationError<'e> {
+    use jsonschema::error::ValidationErrorKind as Kind;
+    let (Kind::AnyOf { context } | Kind::OneOfNotValid { context }) = error.kind() else {
+        return error;
+    };
+    let here = error.instance_path();
+    let of_kind = context.iter().find(|faults| {
+        !faults.iter().any(|fault| {
+            let wrong_kind = matches!(
+                fault.kind(),
+                Kind::Type { .. } | Kind::Enum { .. } | Kind::Constant { .. }
+            );
+            wrong_kind && fault.instance_path() == here
+        })
+    });
+    of_kind.and_then(|faults| faults.first()).map_or(error, innermost)
 }
 
 fn schema_problem(error: &jsonschema::ValidationError<'_>) -> Problem {

@@ -272,7 +272,7 @@ mod tests {
         check::<methods::Add>(
             r#"{"directory":"/w","name":"n","entry":{"transport":"htp"}}"#,
             "/entry/transport",
-            "`entry.transport` must be `http` or `sse`, not a text of 3 characters",
+            "`entry.transport` must be `http`, `sse` or `host`, not a text of 3 characters",
         );
         check::<methods::ToolCall>(
             r#"{"directory":"/w","server":"s","name":"t","arguments":[1]}"#,

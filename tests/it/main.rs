@@ -41,6 +41,7 @@ mod orphans;
 mod overrides;
 mod peers;
 mod policy;
+mod profiles;
 mod prompt_expand;
 mod questions;
 mod references;
@@ -82,6 +83,7 @@ fn main() {
     trials.extend(logins::stories());
     trials.extend(upward::stories());
     trials.extend(config::stories());
+    trials.extend(profiles::stories());
     trials.extend(exchange::stories());
     trials.extend(moving::stories());
     trials.extend(trust::stories());

@@ -80,6 +80,8 @@ texts! {
     ServerName { "minLength": 1, "maxLength": 200 }
     /// The name of a server that is to be written; `pillion` is reserved for spilled results and built-in tools.
     NewName { "minLength": 1, "maxLength": 32, "pattern": "^[A-Za-z0-9_-]{1,32}$", "not": { "const": "pillion" } }
+    /// The name of a profile, a set of servers.
+    ProfileName { "minLength": 1, "maxLength": 64 }
     /// A URI (RFC 3986) or, for templates, a URI template (RFC 6570).
     Uri { "minLength": 1, "maxLength": 8192 }
     /// A digest of what was shown; opaque.

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::bounded::{Int, List};
 use crate::word::words;
 use crate::{
-    ConfigFile, Dir, Fault, McpServerStatus, NewName, PendingStatus, Pointer, Raw, Review, Revision,
-    ServerEntry, ServerName, Token,
+    ConfigFile, Dir, Fault, McpServerStatus, NewName, PendingStatus, Pointer, ProfileEntry, Raw, Review,
+    Revision, ServerEntry, ServerName, Token,
 };
 
 words! {
@@ -170,6 +170,10 @@ pub struct McpConfigResult {
     pub servers: Vec<McpServerEntry>,
     /// The files that were read.
     pub files: Vec<ConfigFile>,
+    /// The profiles that they name; absent without any, and where one server was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<List<ProfileEntry, 200>>")]
+    pub profiles: Option<Vec<ProfileEntry>>,
 }
 
 /// An entry as it stands in one layer; secrets are masked.

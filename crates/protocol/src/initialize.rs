@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounded::{Dict, Int, List, Text};
 use crate::word::words;
-use crate::{Dir, NotificationName, ServerEntry, Uri};
+use crate::{Dir, NotificationName, ProfileName, ServerEntry, Uri};
 
 /// The version of this protocol, `<major>.<minor>`.
 pub const PROTOCOL_VERSION: &str = "1.0";
@@ -64,7 +64,11 @@ pub struct InitializationOptions {
     /// The client id metadata document to log in with (OAuth Client ID Metadata Document).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_metadata_url: Option<Uri>,
-    /// Keeps the logins of this host apart from those of others.
+    /// The set of servers that this session uses, by its name in `mcp.json`; `all` is every server. Without it
+    /// `defaultProfile` of the user's file counts. A name that nobody knows leaves every server out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_profile: Option<ProfileName>,
+    /// Keeps the logins of this host apart from those of others; not a set of servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Text<1, 64>>")]
     pub profile: Option<String>,

@@ -21,6 +21,7 @@ mod consent;
 mod entry;
 mod exchange;
 mod find;
+mod profile;
 
 mod auth;
 
@@ -49,7 +50,8 @@ pub mod schema;
 pub use answer::*;
 pub use auth::*;
 pub use bounded::{
-    CallId, Cursor, Dir, NewName, Pointer, QuestionId, Revision, ServerName, Session, Time, Token, Uri,
+    CallId, Cursor, Dir, NewName, Pointer, ProfileName, QuestionId, Revision, ServerName, Session, Time,
+    Token, Uri,
 };
 pub use call::*;
 pub use catalog::*;
@@ -69,6 +71,7 @@ pub use lsp::*;
 pub use method::{Method, MethodSpec, Tier, methods};
 pub use model::*;
 pub use notification::*;
+pub use profile::*;
 pub use prompt::*;
 pub use question::*;
 pub use raw::{Json, Raw};

@@ -53,6 +53,7 @@ macro_rules! for_each_method {
             { "mcp.remove", Remove, remove, McpRemove, McpRemoveResult, Full, gated, available, [ConfigBroken, TooManyPending, WriteFailed, ReadOnly], "Removes an entry; a lower layer's entry of the same name may then show." }
             { "mcp.enable", Enable, enable, McpEnable, Written, Full, gated, available, [ConfigBroken, TooManyPending, WriteFailed], "Switches an entry on or off; outside the user layer the switch is personal." }
             { "mcp.config", Config, config, McpConfig, McpConfigResult, ReadOnly, direct, available, [], "The entries as they stand in their files, secrets masked." }
+            { "mcp.profile", Profile, profile, McpProfile, McpProfileResult, Local, direct, available, [NotFound], "The profiles, which are sets of servers; chooses one for the session." }
             { "mcp.reload", Reload, reload, McpReload, McpReloadResult, Local, direct, available, [], "Reads the files again and says what changed." }
             { "mcp.test", Test, test, McpTest, TestResult, Local, direct, available, [], "Tries an entry without writing it; a failed test is a result." }
             { "mcp.parse", Parse, parse, McpParse, McpParseResult, Local, direct, available, [], "Turns a pasted text into drafts of entries. No IO." }

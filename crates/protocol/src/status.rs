@@ -5,7 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounded::{List, Text};
 use crate::word::words;
-use crate::{Auth, Dir, ErrorKind, Fault, Issue, Layer, Revision, ServerName, Time, Token, TrustState};
+use crate::{
+    Auth, ChosenProfile, Dir, ErrorKind, Fault, Issue, Layer, ProfileName, Revision, ServerName, Time, Token,
+    TrustState,
+};
 
 words! {
     /// The state of a server.
@@ -95,6 +98,9 @@ pub struct McpServerStatus {
     /// How many prompts; absent while unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompts: Option<u32>,
+    /// The profile in use, which does not hold this server: it counts as switched off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out_by: Option<ProfileName>,
     /// What is not quite right.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<List<Issue, 100>>")]
@@ -222,6 +228,9 @@ pub struct Status {
     /// The files that were read.
     #[schemars(with = "List<ConfigFile, 200>")]
     pub files: Vec<ConfigFile>,
+    /// The profile in use; absent while nobody chose one, which means every server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ChosenProfile>,
     /// How many requests wait for a decision.
     pub pending: u32,
     /// How many questions are open or wait.

@@ -7,6 +7,7 @@ use protocol::ServerEntry;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::profiles::Profiles;
 use super::syntax::{Document, Place};
 use super::validate;
 use crate::env;
@@ -39,6 +40,7 @@ pub(crate) struct ConfigFile {
     /// Digest of the text.
     pub revision: Option<String>,
     pub entries: Vec<FileEntry>,
+    pub profiles: Profiles,
     /// The members beside `servers`.
     pub beside: Value,
     /// When it was written last, in epoch ms.
@@ -79,7 +81,15 @@ impl ConfigFile {
                 ..ConfigFile::default()
             };
         }
-        ConfigFile::parse(path).0
+        let mut file = ConfigFile::parse(path).0;
+        // A project does not choose for the person.
+        if file.profiles.default.take().is_some() {
+            file.fault.get_or_insert(Fault {
+                message: "`defaultProfile` belongs into your own mcp.json; here it does nothing".to_owned(),
+                place: None,
+            });
+        }
+        file
     }
 
     /// The file, and its text when that does not parse.
@@ -118,6 +128,9 @@ impl ConfigFile {
                     Err(fault) => file.fault = Some(fault),
                 }
                 file.beside = document.value();
+                let (profiles, left_out) = Profiles::read(&document, &file.beside);
+                file.profiles = profiles;
+                file.fault = file.fault.or(left_out);
                 if let Some(members) = file.beside.as_object_mut() {
                     members.remove("servers");
                 }

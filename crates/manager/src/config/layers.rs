@@ -9,6 +9,7 @@ use protocol::{ChangeReason, Dir, HostLayer, Layer, ServerEntry, ServerName, Tru
 
 use super::file::{ConfigFile, Fault, FileEntry};
 use super::packages::{Package, Packages};
+use super::profiles::Choice;
 use super::validate;
 use crate::consent::ledger::{Ledger, Place, Request};
 use crate::consent::policy::Policy;
@@ -32,6 +33,8 @@ struct Book {
     host: Vec<HostLayer>,
     host_files: Vec<ConfigFile>,
     trust: TrustFile,
+    /// The profile that the host chose.
+    profile: Option<String>,
     /// In the order in which they are shown.
     servers: Vec<Arc<Server>>,
     checked: Option<Instant>,
@@ -137,6 +140,7 @@ impl Layers {
                 host: Vec::new(),
                 host_files: Vec::new(),
                 trust: TrustFile::default(),
+                profile: None,
                 servers: Vec::new(),
                 checked: None,
             }),
@@ -150,6 +154,24 @@ impl Layers {
     /// Takes the entries that the host brings.
     pub fn set_host(&self, layers: Vec<HostLayer>) {
         self.book().host = layers;
+    }
+
+    /// Takes the profile that the host chose, before anything is read.
+    pub fn set_profile(&self, name: Option<&str>) {
+        self.book().profile = name.map(str::to_owned);
+    }
+
+    /// Another profile, while servers run.
+    pub fn choose_profile(&self, core: &Arc<Core>, name: &str) {
+        self.set_profile(Some(name));
+        self.reload(core);
+        core.changes.mark_all(core, ChangeReason::Config);
+    }
+
+    /// Looks at the profile in use, or at another one.
+    pub fn with_profile<T>(&self, name: Option<&str>, look: impl FnOnce(Option<Choice<'_>>) -> T) -> T {
+        let book = self.book();
+        look(book.profile(name))
     }
 
     /// Reads every file again and brings the servers in line. Nothing unchanged is touched.
@@ -180,6 +202,17 @@ impl Layers {
         for wanted in &mut wanted {
             if let Some(reason) = policy.forbids(&wanted.place.name, &wanted.entry) {
                 wanted.gate = Gate::Forbidden { reason };
+            }
+        }
+        if let Some(choice) = book.profile(None) {
+            for wanted in wanted.iter_mut().filter(|wanted| wanted.gate.is_open()) {
+                let place = &wanted.place;
+                if let Some(reason) = choice.leaves_out(place.root.as_deref(), &place.name) {
+                    wanted.gate = Gate::Outside {
+                        profile: choice.name.to_owned(),
+                        reason,
+                    };
+                }
             }
         }
         core.set_policy(policy);
@@ -407,6 +440,13 @@ impl Book {
             requests: self.ledger.requests.clone(),
             projects: projects.collect(),
         }
+    }
+
+    /// The profile of that name, else the one in use.
+    fn profile<'b>(&'b self, name: Option<&'b str>) -> Option<Choice<'b>> {
+        let projects = self.projects.iter();
+        let projects = projects.map(|project| (project.root.as_path(), &project.file));
+        Choice::new(name.or(self.profile.as_deref()), &self.user, projects.collect())
     }
 
     fn next_end(&self) -> Option<u64> {

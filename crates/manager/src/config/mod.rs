@@ -5,6 +5,7 @@ pub(crate) mod file;
 pub(crate) mod layers;
 pub(crate) mod merge;
 pub(crate) mod packages;
+pub(crate) mod profiles;
 pub(crate) mod secret;
 pub(crate) mod store;
 pub(crate) mod syntax;

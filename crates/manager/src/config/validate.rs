@@ -171,7 +171,7 @@ fn one(document: &Document<'_>, name: &str, value: &Value) -> FileEntry {
 }
 
 /// A message may name a member that is as long as a file.
-fn cut(message: String) -> String {
+pub(super) fn cut(message: String) -> String {
     match message.char_indices().nth(500) {
         Some((end, _)) => format!("{}…", &message[..end]),
         None => message,
@@ -220,7 +220,7 @@ fn innermost<'e, 'v: 'e>(error: &'e jsonschema::ValidationError<'v>) -> &'e json
     of_kind.and_then(|faults| faults.first()).map_or(error, innermost)
 }
 
-fn schema_problem(error: &jsonschema::ValidationError<'_>) -> Problem {
+pub(super) fn schema_problem(error: &jsonschema::ValidationError<'_>) -> Problem {
     let path: Vec<String> = error
         .instance_path()
         .as_str()

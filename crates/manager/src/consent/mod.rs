@@ -25,6 +25,8 @@ pub(crate) enum Gate {
     Refused,
     /// The administrator of this machine does not allow it.
     Forbidden { reason: String },
+    /// The profile in use does not hold it. Nothing a person would have to agree to.
+    Outside { profile: String, reason: String },
 }
 
 impl Gate {

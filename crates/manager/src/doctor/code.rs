@@ -112,6 +112,8 @@ codes! {
     RequestPending = "request_pending", Server, Warning;
     /// The administrator's policy forbids it.
     Forbidden = "forbidden", Server, Warning;
+    /// The profile in use does not hold it.
+    NotInProfile = "not_in_profile", Server, Warning;
     /// It did not start, or crashed.
     ServerFailed = "server_failed", Server, Error;
     /// Several servers offer a tool of the same name.

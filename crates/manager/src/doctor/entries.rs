@@ -64,6 +64,11 @@ fn standing(ground: &Ground, server: &Arc<Server>, unknown: &[String]) -> Vec<Fo
             )
             .of(server),
         ),
+        Gate::Outside { reason, .. } => found.push(
+            Found::new(Code::NotInProfile, format!("`{name}` is not used: {reason}"))
+                .of(server)
+                .hint("choose another profile with `mcp.profile`, or name the server in the profile in `mcp.json`"),
+        ),
         Gate::Refused => {}
     }
     if !unknown.is_empty() {

@@ -15,7 +15,7 @@ use super::Manager;
 use crate::config::layers::{project_file, user_file};
 use crate::config::store::{self, Readers};
 use crate::config::validate::Problem;
-use crate::config::{file, merge, secret, validate};
+use crate::config::{file, merge, profiles, secret, validate};
 use crate::consent::Gate;
 use crate::consent::ledger::{self, Action, Place};
 use crate::env;
@@ -164,6 +164,7 @@ impl Manager {
                         return Err(name_taken(&new_name, layer));
                     }
                     store::set(whole, &["servers", &change.name], None);
+                    profiles::rename(whole, &change.name, &new_name);
                 }
                 store::set(whole, &["servers", &new_name], Some(&value));
                 Ok(entry)
@@ -237,7 +238,7 @@ impl Manager {
                 .await;
         }
         match server.gate() {
-            Gate::Open | Gate::NeedsTrust | Gate::Forbidden { .. } => {}
+            Gate::Open | Gate::NeedsTrust | Gate::Forbidden { .. } | Gate::Outside { .. } => {}
             Gate::Refused if !server.is_empty => {}
             _ => {
                 return Err(server
@@ -314,6 +315,8 @@ impl Manager {
         Ok(McpConfigResult {
             servers: entries.collect(),
             files: self.files(&root),
+            profiles: Some(self.profiles(&root))
+                .filter(|profiles| params.server.is_none() && !profiles.is_empty()),
         })
     }
 

@@ -17,6 +17,7 @@ mod installing;
 mod listing;
 mod modelling;
 mod noticing;
+mod profiling;
 mod reading;
 mod subscribing;
 mod syncing;
@@ -70,6 +71,7 @@ impl Manager {
             self.core.open(directory);
         }
         self.layers.set_host(options.layers.unwrap_or_default());
+        self.layers.set_profile(options.server_profile.as_deref());
         self.layers.reload(&self.core);
         self.start_eagerly(|_| true);
         self.notice_changes();

@@ -56,8 +56,8 @@ impl Manager {
             .expected("a stored server is changed with `set` and `unset`"));
         }
         let server = self.server(&params.directory, name)?;
-        // A switch that is off is no reason not to try; what nobody agreed to yet is.
-        if server.gate() != Gate::Open
+        // A switch that is off, or a profile, is no reason not to try; what nobody agreed to yet is.
+        if !matches!(server.gate(), Gate::Open | Gate::Outside { .. })
             && let Some(refusal) = server.refusal()
         {
             return Err(refusal);

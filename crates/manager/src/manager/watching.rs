@@ -60,6 +60,7 @@ impl Manager {
             servers,
             trust: self.layers.trust_state(&root),
             files: self.files(&root),
+            profile: self.chosen_profile(&root),
             pending: self.reviews(&params.directory).len() as u32,
             questions: self.core.questions.count(),
         })

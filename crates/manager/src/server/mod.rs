@@ -174,7 +174,12 @@ impl Server {
         if before == gate {
             return;
         }
-        if before.is_open() {
+        let is_outside = |gate: &Gate| matches!(gate, Gate::Outside { .. });
+        if is_outside(&gate) {
+            // Calls in flight may finish.
+            let _ = self.orders.send(Order::Rest);
+            self.freed.notify_one();
+        } else if before.is_open() || (is_outside(&before) && !gate.is_open()) {
             // What nobody agrees to any more ends at once.
             let (done, _) = oneshot::channel();
             let _ = self.orders.send(Order::Stop(done));
@@ -182,6 +187,8 @@ impl Server {
         let about_trust = before == Gate::NeedsTrust || gate == Gate::NeedsTrust;
         self.changed(if about_trust {
             ChangeReason::Trust
+        } else if is_outside(&before) || is_outside(&gate) {
+            ChangeReason::Config
         } else {
             ChangeReason::Pending
         });
@@ -370,7 +377,14 @@ impl Server {
         };
         match self.gate() {
             Gate::Open if self.is_switched_on() => None,
-            Gate::Open => Some(mismatch("is disabled", "disabled", "enable it with `mcp.enable`")),
+            Gate::Outside { reason, .. } if self.is_switched_on() => Some(mismatch(
+                &format!("is not used: {reason}"),
+                "profile",
+                "choose another profile with `mcp.profile`, or name the server in the profile in `mcp.json`",
+            )),
+            Gate::Open | Gate::Outside { .. } => {
+                Some(mismatch("is disabled", "disabled", "enable it with `mcp.enable`"))
+            }
             Gate::Pending { .. } => Some(mismatch(
                 "waits for a decision",
                 "pending",

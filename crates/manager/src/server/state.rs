@@ -5,7 +5,7 @@ use std::time::Instant;
 use mcp::{Connection, Era, Transport};
 use protocol::{
     Auth, ConnectionStatus, EraName, Error, ErrorKind, Fault, Issue, IssueKind, Layer, McpServerStatus,
-    PendingStatus, Remote, Retry, Revision, ServerEntry, State as Name, TransportName,
+    PendingStatus, ProfileName, Remote, Retry, Revision, ServerEntry, State as Name, TransportName,
 };
 
 use super::{Server, in_host};
@@ -93,7 +93,7 @@ impl Server {
         match self.gate() {
             Gate::NeedsTrust => return Name::NeedsTrust,
             Gate::Pending { .. } => return Name::Pending,
-            Gate::Refused | Gate::Forbidden { .. } => return Name::Disabled,
+            Gate::Refused | Gate::Forbidden { .. } | Gate::Outside { .. } => return Name::Disabled,
             Gate::Open if !self.is_switched_on() => return Name::Disabled,
             Gate::Open => {}
         }
@@ -127,6 +127,13 @@ impl Server {
             issues.push(Issue {
                 server: Some(self.name.clone()),
                 ..Issue::new(ErrorKind::Denied, format!("forbidden: {reason}"))
+            });
+        }
+        if let Gate::Outside { reason, .. } = &gate {
+            issues.push(Issue {
+                server: Some(self.name.clone()),
+                hint: Some("choose another profile, or name the server in this one".to_owned()),
+                ..Issue::new(IssueKind::Note, reason.clone())
             });
         }
         issues.extend(self.environment().into_iter().map(|note| Issue {
@@ -200,6 +207,10 @@ impl Server {
             resources: counts[1],
             templates: counts[2],
             prompts: counts[3],
+            left_out_by: match &gate {
+                Gate::Outside { profile, .. } => Some(ProfileName::from(profile.as_str())),
+                _ => None,
+            },
             issues: (!issues.is_empty()).then_some(issues),
             error: config_fault.or_else(|| {
                 need.as_ref()
@@ -250,6 +261,7 @@ impl Server {
             resources: None,
             templates: None,
             prompts: None,
+            left_out_by: None,
             issues: None,
             error: None,
             read_only: self.is_read_only(),

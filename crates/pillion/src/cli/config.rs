@@ -3,7 +3,7 @@
 use protocol::{McpConfig, methods};
 
 use super::exit::Exit;
-use super::failure::Failure;
+use super::failure::{Failure, warn};
 use super::output;
 use super::session::{Common, Session, checked};
 use super::status;
@@ -45,6 +45,24 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         eprintln!("{place}{hidden}");
         let text = serde_json::json!({ entry.name.to_string(): entry.entry });
         output::line(&serde_json::to_string_pretty(&text).unwrap_or_default())?;
+    }
+    for profile in config.profiles.iter().flatten() {
+        eprintln!("{}, profile", profile.file);
+        let text = serde_json::json!({ profile.name.to_string(): {
+            "servers": profile.servers,
+            "description": profile.description,
+        } });
+        output::line(&serde_json::to_string_pretty(&text).unwrap_or_default())?;
+        for name in profile.unknown.iter().flatten() {
+            warn(
+                session.terminal.on_stderr(),
+                &format!(
+                    "profile `{}` names `{name}`, which does not exist here",
+                    profile.name
+                ),
+                Some("correct the name in the profile, or add the server"),
+            );
+        }
     }
     Ok(Exit::Done)
 }

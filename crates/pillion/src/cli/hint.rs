@@ -3,7 +3,11 @@
 use protocol::Method;
 
 /// What is said otherwise than by naming another command. `SERVER` stands for the server's name.
-const PHRASES: [(&str, &str); 13] = [
+const PHRASES: [(&str, &str); 14] = [
+    (
+        "choose another profile with `mcp.profile`, or name the server in the profile in `mcp.json`",
+        "choose another profile with `--profile NAME`, or name the server in the profile in `mcp.json`",
+    ),
     (
         "`mcp.lock` with action `update`",
         "`pillion lock SERVER --update`",
@@ -56,6 +60,7 @@ const fn command(method: Method) -> &'static str {
         Method::Remove => "pillion remove SERVER",
         Method::Enable => "pillion enable SERVER",
         Method::Config => "pillion config SERVER",
+        Method::Profile => "pillion config",
         Method::Test => "pillion test SERVER",
         Method::Parse => "pillion add --paste",
         Method::Import | Method::ImportDetect => "pillion import",

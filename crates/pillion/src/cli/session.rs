@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use manager::{Env, Manager, RequestContext};
 use protocol::{
-    Dir, ErrorKind, HostCapabilities, InitializationOptions, Issue, IssueKind, McpLog, McpStatus, MethodSpec,
-    Question, State, Token,
+    Dir, ErrorKind, HostCapabilities, InitializationOptions, Issue, IssueKind, McpLog, McpProfile, McpStatus,
+    MethodSpec, ProfileName, Question, State, Token,
 };
 use tokio::sync::{Mutex, mpsc};
 
@@ -34,6 +34,9 @@ pub struct Common {
     /// Act for the workspace DIR instead of the current directory
     #[arg(long, value_name = "DIR")]
     pub directory: Option<PathBuf>,
+    /// Use only the servers of the profile NAME of mcp.json; `all` uses every server
+    #[arg(long, value_name = "NAME", value_parser = profile_name)]
+    pub profile: Option<String>,
 }
 
 pub struct Session {
@@ -57,7 +60,11 @@ impl Session {
         let (watcher, questions, logs) = Watcher::new(terminal);
         let watcher = Arc::new(watcher);
         let manager = Manager::new(env(), Arc::clone(&watcher) as Arc<_>);
-        manager.initialize(options(terminal), vec![directory.clone()]);
+        let options = InitializationOptions {
+            server_profile: common.profile.as_deref().map(ProfileName::from),
+            ..options(terminal)
+        };
+        manager.initialize(options, vec![directory.clone()]);
         let session = Session {
             manager,
             directory,
@@ -67,6 +74,7 @@ impl Session {
             json: common.json,
             logs: Mutex::new(logs),
         };
+        session.check_profile(common).await?;
         let saved = Screen::save();
         let outcome = session.drive(command(&session), questions).await;
         session.watcher.end();
@@ -82,6 +90,18 @@ impl Session {
             Err(_) if session.request.cancel.is_cancelled() => Err(Failure::interrupted()),
             outcome => outcome,
         }
+    }
+
+    /// A profile that does not exist ends the command; nothing has started, since it holds no server.
+    async fn check_profile(&self, common: &Common) -> Result<(), Failure> {
+        if let Some(name) = &common.profile {
+            let params = McpProfile {
+                directory: self.directory.clone(),
+                profile: Some(ProfileName::from(name.as_str())),
+            };
+            self.manager.profile(&self.request, params).await?;
+        }
+        Ok(())
     }
 
     /// What a project brings is unknown until it is trusted; a person is told how.
@@ -241,6 +261,13 @@ fn options(terminal: Terminal) -> InitializationOptions {
             ..Default::default()
         }),
         ..Default::default()
+    }
+}
+
+fn profile_name(text: &str) -> Result<String, String> {
+    match (1..=64).contains(&text.chars().count()) {
+        true => Ok(text.to_owned()),
+        false => Err("the name of a profile has 1 to 64 characters".to_owned()),
     }
 }
 

@@ -39,6 +39,10 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     warn_of_files(&status, session);
+    if let Some(profile) = &status.profile {
+        session.warn(profile.issues.as_deref().unwrap_or_default());
+        eprintln!("Profile: {}", profile.name);
+    }
     let mut rows = Rows::new(session.terminal, &["NAME", "STATE", "LAYER", "COMMAND"]);
     for server in &status.servers {
         let command = server.command.as_deref().unwrap_or_default();
@@ -94,6 +98,7 @@ pub fn state(server: &McpServerStatus) -> String {
     let state = server.state.as_str().replace('_', " ");
     match &server.error {
         Some(fault) => format!("{state}: {}", fault.message),
+        None if let Some(profile) = &server.left_out_by => format!("{state}: not in profile `{profile}`"),
         None if !server.effective => format!("{state} (hidden by a higher layer)"),
         None => state,
     }

@@ -16,6 +16,9 @@ mod env;
 mod error;
 mod exchange;
 mod find;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod install;
 pub mod limits;
 mod manager;

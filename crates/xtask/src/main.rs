@@ -6,6 +6,7 @@ mod checks;
 mod codegen;
 mod conformance;
 mod editors;
+mod fuzz;
 mod host;
 mod hosting;
 mod install;
@@ -45,6 +46,8 @@ enum Chore {
     Hosting(hosting::Arguments),
     /// Tests the plain HTTP routes from their description
     Rest(rest::Arguments),
+    /// Feeds the readers of foreign texts what nobody would write
+    Fuzz(fuzz::Arguments),
     /// Measures the binary beside a bare pipe and a sidecar that does nothing
     Bench(bench::Arguments),
 }
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Chore::Editors(arguments) => editors::run(&arguments),
         Chore::Hosting(arguments) => hosting::run(&arguments),
         Chore::Rest(arguments) => rest::run(&arguments),
+        Chore::Fuzz(arguments) => fuzz::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),
     };
     match outcome {

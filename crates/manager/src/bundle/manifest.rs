@@ -169,7 +169,7 @@ impl Manifest {
     }
 
     /// The entry, with what the person answered.
-    pub(super) fn entry(&self, env: &Env, folder: &Path, values: &Values) -> Result<ServerEntry, String> {
+    pub(crate) fn entry(&self, env: &Env, folder: &Path, values: &Values) -> Result<ServerEntry, String> {
         let questions = self.questions(env, folder);
         if let Some(unknown) = values
             .keys()

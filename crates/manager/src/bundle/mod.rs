@@ -3,7 +3,7 @@
 //! A bundle is unpacked below the data folder, under the digest of its bytes; its entry's `cwd` is that folder.
 
 mod manifest;
-mod unpack;
+pub(crate) mod unpack;
 
 use std::collections::BTreeMap;
 use std::io::Read as _;

@@ -12,7 +12,7 @@ use crate::config::file::hex;
 use crate::limits;
 
 /// The text of `manifest.json` at the root.
-pub(super) fn manifest(path: &Path) -> Result<String, String> {
+pub(crate) fn manifest(path: &Path) -> Result<String, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     let mut archive = open(BufReader::new(file))?;
     let mut entry = archive
@@ -38,7 +38,7 @@ fn open<R: Read + Seek>(reader: R) -> Result<ZipArchive<R>, String> {
 }
 
 /// Unpacks everything into an empty folder; answers the SHA-256 of the bytes that were unpacked.
-pub(super) fn unpack(path: &Path, folder: &Path) -> Result<String, String> {
+pub(crate) fn unpack(path: &Path, folder: &Path) -> Result<String, String> {
     let io = |error: std::io::Error| error.to_string();
     // Read once into memory: what is hashed is what is unpacked.
     let mut bytes = Vec::new();

@@ -5,7 +5,7 @@
 mod command;
 mod container;
 mod dialect;
-mod document;
+pub(crate) mod document;
 pub(crate) mod edit;
 pub(crate) mod entry;
 pub(crate) mod fill;

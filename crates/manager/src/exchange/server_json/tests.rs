@@ -4,7 +4,6 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::expand;
 
 #[track_caller]
 fn check(package: Value, command: &str, args: &[&str]) {
@@ -200,30 +199,7 @@ proptest! {
         name in text(),
     ) {
         let read = read(&json!({"name": name, "title": name, "packages": packages, "remotes": remotes}));
-        prop_assert!(!read.ways.is_empty() || !read.refused.is_empty());
-        for way in &read.ways {
-            let value = serde_json::to_value(&way.entry).unwrap();
-            prop_assert_eq!(validate::problems(&value), []);
-            if let Some(command) = &way.entry.command {
-                prop_assert!(["npx", "bunx", "uvx", "docker", "podman", "dnx"].contains(&command.as_str()));
-            }
-            // Nothing of a stranger reads a variable of this machine.
-            let texts = way.entry.args.iter().flatten()
-                .chain(way.entry.env.iter().flatten().map(|(_, value)| value))
-                .chain(way.entry.headers.iter().flatten().map(|(_, value)| value))
-                .chain(way.entry.url.iter().map(|url| &url.0));
-            for text in texts {
-                let read: Vec<_> = expand::references(text).into_iter().filter(|(name, _)| !name.starts_with("input:")).collect();
-                prop_assert_eq!(read, vec![]);
-            }
-            // No secret is prefilled, and what is missing has a place.
-            for need in &way.needs {
-                prop_assert!(!need.secret || need.default.is_none());
-                let stands = value.pointer(&need.at).and_then(Value::as_str);
-                prop_assert!(!need.secret || stands.is_none_or(|text| text.contains(&input::placeholder(&need.label))));
-                prop_assert!(crate::exchange::fill::fill(&way.entry, need, need.choices.as_ref().map_or("v", |choices| &choices[0])).is_ok());
-            }
-        }
+        crate::fuzzing::is_harmless(&read);
     }
 
     #[test]

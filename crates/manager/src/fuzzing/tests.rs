@@ -1,0 +1,40 @@
+//! What the fuzzer once found, and a sample of its seeds, in every run of the tests.
+
+use std::path::Path;
+
+fn replay(name: &str, target: fn(&[u8])) {
+    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz");
+    let mut files = 0;
+    for folder in [fuzz.join("seeds").join(name), fuzz.join("corpus").join(name)] {
+        for file in std::fs::read_dir(folder).into_iter().flatten() {
+            target(&std::fs::read(file.unwrap().path()).unwrap());
+            files += 1;
+        }
+    }
+    assert!(files > 0, "there are no seeds for {name}");
+}
+
+#[test]
+fn config() {
+    replay("config", super::config);
+}
+
+#[test]
+fn paste() {
+    replay("paste", super::paste);
+}
+
+#[test]
+fn import() {
+    replay("import", super::import);
+}
+
+#[test]
+fn server_json() {
+    replay("server_json", super::server_json);
+}
+
+#[test]
+fn bundle() {
+    replay("bundle", super::bundle);
+}

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ use crate::terminal::Terminal;
 
 pub fn stories() -> Vec<Trial> {
     stories!("finding":
-        the_list_is_copied_and_kept, offline_and_back, pages_of_hits, a_registry_that_misbehaves,
+        the_list_is_copied_and_kept, offline_and_back, a_silent_registry, pages_of_hits, a_registry_that_misbehaves,
         from_the_registry, a_remote_of_the_registry, repositories_by_stars, tokens_of_github, limits_of_github,
         a_guess_is_confirmed, a_manifest_names_its_package, from_the_gallery, pasted, by_hand,
         described_by_a_file, mistakes, what_is_missing_is_named_once, in_a_terminal, searched_in_the_terminal,
@@ -262,6 +263,30 @@ fn offline_and_back() {
     let message = found["notice"]["message"].as_str().unwrap_or_default();
     assert!(message.contains("26 hours ago"), "{found}");
     assert!(found["notice"]["hint"].is_string());
+}
+
+/// A network that swallows packets: the copy answers soon, by words and by name.
+fn a_silent_registry() {
+    let registry = HttpHost::bind();
+    let list = page(&[listed(weather(), "active")], None);
+    let rules = json!([
+        { "match": "GET /v0.1/servers", "times": 1, "respond": { "json": list } },
+        { "match": "* *", "respond": { "delay_ms": 9000, "status": 503 } },
+    ]);
+    registry.serve_rules(&rules, &json!({}));
+    let env = env_with(&registry);
+    let pillion = Host::start(&env);
+    assert_eq!(ids(&search(&pillion, "registry", "weather")).len(), 1);
+    age_the_copy(&env, 26);
+    for query in ["weather", "io.github.ada/weather-mcp"] {
+        let begun = Instant::now();
+        let found = search(&pillion, "registry", query);
+        assert!(begun.elapsed() < Duration::from_secs(7), "{:?}", begun.elapsed());
+        assert_eq!(ids(&found), ["io.github.ada/weather-mcp"], "{found}");
+        let message = found["notice"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains("did not answer within 2 s"), "{found}");
+        assert!(message.contains("26 hours ago"), "{found}");
+    }
 }
 
 fn pages_of_hits() {

@@ -15,7 +15,7 @@ use crate::stories;
 use crate::support::{TestEnv, clock};
 
 pub fn stories() -> Vec<Trial> {
-    stories!("terminal": answered, corrected, declined, interrupted, no_colour, the_demo)
+    stories!("terminal": answered, corrected, declined, interrupted, named_while_waited_for, no_colour, the_demo)
 }
 
 /// A command in a terminal of 100 columns.
@@ -200,6 +200,23 @@ fn interrupted() {
     assert_eq!(code, Some(130), "{screen}");
     assert!(!screen.contains("Kept"), "{screen}");
     env.assert_nothing_left(Duration::from_secs(1));
+}
+
+/// A list names whom it waits for, and ends at once when the person has waited enough.
+fn named_while_waited_for() {
+    let env = TestEnv::new();
+    let quick = env.plain_server("quick", json!({}));
+    let hanging = env.scripted_server("hanging", json!({}));
+    env.write_config(&json!({ "hanging": hanging.entry(), "quick": quick.entry() }));
+    for list in ["tools", "resources", "prompts"] {
+        let mut command = env.command();
+        command.arg(list);
+        let mut terminal = Terminal::run(command);
+        terminal.when("1 of 2 servers, waiting for hanging", CONTROL_C);
+        let (code, screen) = terminal.end();
+        assert_eq!(code, Some(130), "{screen}");
+        env.assert_nothing_left(Duration::from_secs(1));
+    }
 }
 
 fn no_colour() {

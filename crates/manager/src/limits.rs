@@ -181,6 +181,11 @@ pub const GRANTS: usize = 1000;
 /// How long the end waits for caches that are being written.
 pub const LAST_WRITES: Duration = Duration::from_millis(500);
 
+/// Servers that a list names while it waits for them; the others are counted.
+pub const WAITED_FOR: usize = 5;
+/// How often it says so at most.
+pub const WAITING_SAID: Duration = Duration::from_millis(250);
+
 /// Hits of a search for servers, when the host does not say.
 pub const FOUND_PAGE: usize = 20;
 /// Hits of a search for servers in all; nobody reads further.
@@ -193,6 +198,8 @@ pub const FIND_BODY_BYTES: usize = 8 << 20;
 pub const FIND_REDIRECTS: usize = 3;
 /// How long one search reads the registry's list; the next one goes on.
 pub const MIRROR_READING: Duration = Duration::from_secs(20);
+/// How long a search waits for the registry's first word while there is a copy of its list to search instead.
+pub const MIRROR_REFRESH: Duration = Duration::from_secs(2);
 /// How old the copy of the registry's list may be before changes are asked for.
 pub const MIRROR_FRESH_MS: u64 = 60 * 60 * 1000;
 /// Changes are asked for since a little earlier than they were last: clocks differ.

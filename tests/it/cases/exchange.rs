@@ -13,6 +13,8 @@ const EXPECT: &[&str] = &[
     "any",
     "each",
     "draft",
+    "drafts",
+    "warnings_mention",
     "refused",
     "mentions",
     "needs_env",
@@ -110,12 +112,18 @@ fn paste(env: &TestEnv, text: &[u8], expect: &Value) -> Result<(), String> {
         }
         return mentions(&parsed["problems"], &expect["mentions"]);
     }
-    let [draft] = drafts.as_slice() else {
-        return Err(format!("one draft was expected: {parsed}"));
-    };
-    let mut found = words(&text_of(&draft["name"]), &draft["entry"]);
-    found["scope"] = draft["scope"].clone();
-    same(&found, &expect["draft"], "draft")?;
+    let one = [expect["draft"].clone()];
+    let wanted = expect["drafts"].as_array().map_or(&one[..], Vec::as_slice);
+    if drafts.len() != wanted.len() {
+        return Err(format!("{} drafts were expected: {parsed}", wanted.len()));
+    }
+    for (draft, wanted) in drafts.iter().zip(wanted) {
+        let mut found = words(&text_of(&draft["name"]), &draft["entry"]);
+        found["scope"] = draft["scope"].clone();
+        same(&found, wanted, "draft")?;
+    }
+    let draft = &drafts[0];
+    mentions(&draft["warnings"], &expect["warnings_mention"])?;
     if let Some(wanted) = expect["needs_env"].as_array() {
         let needs = draft["needs"].as_array().cloned().unwrap_or_default();
         let names: Vec<Value> = needs

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use protocol::{Scope, ServerEntry};
 
 use super::words::{is_name, split};
-use super::{Dialect, Outcome, container};
+use super::{Dialect, Input, Outcome, container, wrapped};
 
 /// One server of a command line.
 #[derive(Debug, Default)]
@@ -17,11 +17,16 @@ pub(crate) struct Commanded {
     /// Variables that a person must give a value.
     pub needs: Vec<String>,
     pub warnings: Vec<String>,
+    /// Values that a person is asked for.
+    pub inputs: Vec<Input>,
 }
+
+/// Programs with a command `mcp add`.
+const ADDING: [&str; 6] = ["claude", "gemini", "codex", "qwen", "amp", "droid"];
 
 /// Reads one command line.
 pub(crate) fn read(text: &str) -> Result<Commanded, String> {
-    let words = split(&powershell_assignments(text))?;
+    let words = split(&powershell_assignments(text)).map_err(|reason| chained(text).unwrap_or(reason))?;
     let (env, words) = assignments(words);
     let Some(program) = words.first() else {
         return Err("there is no command".to_owned());
@@ -34,8 +39,8 @@ pub(crate) fn read(text: &str) -> Result<Commanded, String> {
         .unwrap_or(name);
     let second = |at: usize| rest.get(at).map(String::as_str);
     let mut commanded = match (name, second(0), second(1)) {
-        ("claude" | "gemini" | "codex", Some("mcp"), Some("add")) => adding(&rest[2..])?,
-        ("claude" | "gemini" | "codex", Some("mcp"), Some("add-json")) => adding_json(&rest[2..])?,
+        (name, Some("mcp"), Some("add")) if ADDING.contains(&name) => adding(&rest[2..])?,
+        (name, Some("mcp"), Some("add-json")) if ADDING.contains(&name) => adding_json(&rest[2..])?,
         ("code" | "code-insiders" | "codium" | "cursor" | "windsurf", Some("--add-mcp"), Some(json)) => {
             of_json(json, "")?
         }
@@ -49,7 +54,18 @@ pub(crate) fn read(text: &str) -> Result<Commanded, String> {
                 second(0).unwrap_or_default()
             ));
         }
-        ("sudo" | "cd" | "export" | "source", ..) => {
+        ("npx" | "bunx", ..) if let Some(installer) = installer(rest) => {
+            return Err(format!(
+                "`{installer}` installs a server into another program: paste what starts the server itself"
+            ));
+        }
+        ("set", Some(assignment), _) if assignment.contains('=') => {
+            let variable = assignment.split('=').next().unwrap_or_default();
+            return Err(format!(
+                "`set` is no command of a server: write `{variable}=…` before the command"
+            ));
+        }
+        ("sudo" | "cd" | "export" | "source" | "git" | "curl" | "wget" | "mkdir" | "cp", ..) => {
             return Err(format!(
                 "`{name}` is not how a server is started: paste only the command of the server"
             ));
@@ -62,13 +78,43 @@ pub(crate) fn read(text: &str) -> Result<Commanded, String> {
     Ok(commanded)
 }
 
+/// What to do about `set A=b && command` and `export A=b && command`.
+fn chained(text: &str) -> Option<String> {
+    let (first, _) = text.split_once("&&")?;
+    let (shell, rest) = first.trim().split_once(' ')?;
+    let (variable, _) = rest.split_once('=')?;
+    (["set", "export"].contains(&shell) && is_name(variable.trim())).then(|| {
+        format!(
+            "`&&` joins commands, and no shell is started: write `{}=…` before the command, without `{shell}` and `&&`",
+            variable.trim()
+        )
+    })
+}
+
+/// The package of a command that writes into the configuration of other programs.
+fn installer(args: &[String]) -> Option<&str> {
+    let mut words = args.iter().filter(|word| !word.starts_with('-'));
+    let package = words.next()?;
+    let (bare, _) = match package.rsplit_once('@') {
+        Some((bare, version)) if !bare.is_empty() => (bare, version),
+        _ => (package.as_str(), ""),
+    };
+    let is_one = ["add-mcp", "install-mcp"].contains(&bare)
+        || (["@smithery/cli", "mcp-get"].contains(&bare)
+            && words
+                .next()
+                .is_some_and(|word| word == "install" || word == "mcp"));
+    is_one.then_some(bare)
+}
+
 /// Whether several lines of this kind make sense together.
 pub(crate) fn is_adding(text: &str) -> bool {
     let mut words = text.split_whitespace();
-    matches!(
-        (words.next(), words.next()),
-        (Some("claude" | "gemini" | "codex"), Some("mcp")) | (Some("code" | "cursor"), Some("--add-mcp"))
-    )
+    match (words.next(), words.next()) {
+        (Some(name), Some("mcp")) => ADDING.contains(&name),
+        (Some(name), Some("--add-mcp")) => ["code", "cursor"].contains(&name),
+        _ => false,
+    }
 }
 
 /// `$env:A = "b";` before a command of PowerShell, as the assignments of other shells.
@@ -161,7 +207,10 @@ fn adding(words: &[String]) -> Result<Commanded, String> {
             break;
         }
         // Behind a command that is no address, everything belongs to the server, too.
-        let is_command = operands.len() >= 2 && !is_address(&operands[1]) && !options.is_remote();
+        let is_command = operands.len() >= 2
+            && !is_address(&operands[1])
+            && !options.is_remote()
+            && wrapped::in_one_text(&operands[1]).is_none();
         if is_command || !word.starts_with('-') {
             operands.push(word.clone());
             continue;
@@ -183,7 +232,9 @@ fn adding(words: &[String]) -> Result<Commanded, String> {
             entry.transport = Some(protocol::EntryTransport::Sse);
         }
         entry.headers = (!options.headers.is_empty()).then_some(options.headers);
-        if options.oauth != protocol::OAuth::default() {
+        if options.without_oauth {
+            entry.oauth = Some(protocol::OauthSetting::Off(protocol::False));
+        } else if options.oauth != protocol::OAuth::default() {
             entry.oauth = Some(protocol::OauthSetting::On(options.oauth));
         }
     } else {
@@ -210,6 +261,7 @@ struct Options {
     env: BTreeMap<String, String>,
     headers: BTreeMap<String, String>,
     oauth: protocol::OAuth,
+    without_oauth: bool,
 }
 
 impl Options {
@@ -227,11 +279,20 @@ impl Options {
             Some((option, value)) if option.starts_with("--") => (option, Some(value)),
             _ => (word, None),
         };
-        if option == "--client-secret" {
-            commanded
-                .warnings
-                .push("the client's secret is still to be given".to_owned());
-            return Ok(0);
+        match option {
+            "--client-secret" => {
+                commanded
+                    .warnings
+                    .push("the client's secret is still to be given".to_owned());
+                return Ok(0);
+            }
+            "--no-oauth" => {
+                self.without_oauth = true;
+                return Ok(0);
+            }
+            // What it allows, the other program asks for.
+            "--trust" => return Ok(0),
+            _ => {}
         }
         let (value, taken) = match (inline, rest.first()) {
             (Some(value), _) => (value, 0),
@@ -240,7 +301,8 @@ impl Options {
         };
         match option {
             "-s" | "--scope" => commanded.scope = scope(value, &mut commanded.warnings),
-            "-t" | "--transport" => self.transport = Some(value.to_owned()),
+            "--description" => {}
+            "-t" | "--transport" | "--type" => self.transport = Some(value.to_owned()),
             "--url" => self.url = Some(value.to_owned()),
             "--bearer-token-env-var" => {
                 let bearer = format!("Bearer ${{{value}}}");
@@ -335,6 +397,7 @@ fn adding_json(words: &[String]) -> Result<Commanded, String> {
 /// One server as JSON, named by its own `name` unless told.
 pub(crate) fn of_json(json: &str, name: &str) -> Result<Commanded, String> {
     let (harvest, _) = container::harvest(json, Dialect::Common).map_err(|fault| fault.to_string())?;
+    let inputs = harvest.inputs;
     let warnings = harvest.notes.iter().map(|issue| issue.message.clone()).collect();
     let mut found = harvest.found.into_iter();
     match (found.next(), found.next()) {
@@ -347,6 +410,7 @@ pub(crate) fn of_json(json: &str, name: &str) -> Result<Commanded, String> {
                 },
                 entry: *entry,
                 warnings,
+                inputs,
                 ..Default::default()
             }),
             Outcome::Skipped(reason) | Outcome::Failed(reason) => Err(reason),

@@ -1,4 +1,5 @@
-//! Install links: `cursor://…/mcp/install?name=…&config=…` and `vscode:mcp/install?…`, also behind their web pages.
+//! Install links: `cursor://…/mcp/install?name=…&config=…`, `lmstudio://…`, `goose://…` and `vscode:mcp/install?…`, also
+//! behind their web pages.
 
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
@@ -15,13 +16,16 @@ pub(crate) fn read(text: &str) -> Option<Result<Commanded, String>> {
             let (_, query) = text.split_once("mcp/install?")?;
             Some(vscode(query))
         }
-        "cursor" => Some(cursor(text)),
+        "cursor" | "lmstudio" => Some(encoded(text)),
+        "goose" if text.starts_with("goose://extension?") => Some(goose(text)),
+        "https" if text.starts_with("https://lmstudio.ai/install-mcp?") => Some(encoded(text)),
+        "https" if text.starts_with("https://kiro.dev/launch/mcp/add?") => Some(web(text)),
         "https"
             if text.starts_with("https://cursor.com/")
                 && text.contains("mcp")
                 && text.contains("config=") =>
         {
-            Some(cursor(text))
+            Some(encoded(text))
         }
         "https" if text.contains("/redirect/mcp/install?") => Some(web(text)),
         "https"
@@ -51,10 +55,48 @@ fn vscode(query: &str) -> Result<Commanded, String> {
 fn web(text: &str) -> Result<Commanded, String> {
     let name = query_value(text, "name").unwrap_or_default();
     let config = query_value(text, "config").ok_or("the link holds no `config`")?;
-    of_json(&config, &name)
+    let mut commanded = of_json(&config, &name)?;
+    if let Some(inputs) = query_value(text, "inputs") {
+        let asked = of_json(
+            &format!("{{\"inputs\": {inputs}, \"servers\": {{\"x\": {config}}}}}"),
+            &name,
+        )?;
+        commanded.inputs = asked.inputs;
+    }
+    Ok(commanded)
 }
 
-fn cursor(text: &str) -> Result<Commanded, String> {
+/// A command word by word, or an address; `env=NAME=DESCRIPTION` names what a person must give.
+fn goose(text: &str) -> Result<Commanded, String> {
+    let url = Url::parse(text).map_err(|_| "the link cannot be read".to_owned())?;
+    let mut commanded = Commanded::default();
+    let mut args = Vec::new();
+    let mut name = None;
+    for (key, value) in url.query_pairs() {
+        let value = value.into_owned();
+        match key.as_ref() {
+            "cmd" => commanded.entry.command = Some(value),
+            "arg" => args.push(value),
+            "url" => commanded.entry.url = Some(value.into()),
+            "type" if value == "sse" => commanded.entry.transport = Some(protocol::EntryTransport::Sse),
+            "id" => commanded.name = value,
+            "name" => name = Some(value),
+            "env" => commanded.needs.extend(value.split('=').next().map(str::to_owned)),
+            _ => {}
+        }
+    }
+    if commanded.entry.command.is_none() && commanded.entry.url.is_none() {
+        return Err("the link holds neither a command nor an address".to_owned());
+    }
+    if commanded.name.is_empty() {
+        commanded.name = name.unwrap_or_default();
+    }
+    commanded.entry.args = (!args.is_empty()).then_some(args);
+    Ok(commanded)
+}
+
+/// With the configuration in base64.
+fn encoded(text: &str) -> Result<Commanded, String> {
     let name = query_value(text, "name").unwrap_or_default();
     let config = query_value(text, "config").ok_or("the link holds no `config`")?;
     // A `+` that nobody escaped reads as a blank.

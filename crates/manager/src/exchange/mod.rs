@@ -11,6 +11,7 @@ pub(crate) mod entry;
 pub(crate) mod fill;
 mod forms;
 mod links;
+mod markup;
 pub(crate) mod names;
 pub(crate) mod paste;
 pub(crate) mod programs;
@@ -20,6 +21,7 @@ pub(crate) mod server_json;
 mod tests;
 pub(crate) mod toml;
 pub(crate) mod words;
+mod wrapped;
 pub(crate) mod write;
 mod yaml;
 

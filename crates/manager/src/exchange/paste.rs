@@ -3,7 +3,7 @@
 use protocol::{ErrorKind, Issue, IssueKind, PasteForm, Scope, ServerEntry};
 
 use super::server_json::ServerJson;
-use super::{Dialect, Input, Outcome, command, container, links};
+use super::{Dialect, Input, Outcome, command, container, links, markup, wrapped};
 
 /// A pasted text, taken apart.
 #[derive(Debug)]
@@ -42,50 +42,68 @@ impl From<command::Commanded> for PastedServer {
 
 /// Takes a text apart. What cannot be used is a problem, never an error.
 pub(crate) fn read(text: &str) -> Pasted {
-    let text = text.trim_start_matches('\u{feff}').trim();
-    let fences = fences(text);
-    if fences.is_empty() {
-        return one(text);
+    let mut pasted = found(text.trim_start_matches('\u{feff}').trim());
+    for server in &mut pasted.servers {
+        server.warnings.extend(wrapped::unwrap(&mut server.entry));
     }
-    let mut first = None;
-    for fence in fences {
-        let pasted = one(&fence);
-        if !pasted.servers.is_empty() || !pasted.described.is_empty() {
-            return pasted;
-        }
-        first.get_or_insert(pasted);
-    }
-    first.unwrap_or_else(|| refused(PasteForm::None, "the text holds nothing"))
+    pasted
 }
 
-/// The contents of Markdown's code blocks.
-fn fences(text: &str) -> Vec<String> {
-    let mut fences = Vec::new();
-    let mut open: Option<(String, Vec<&str>)> = None;
-    for line in text.lines() {
-        let bare = line.trim_start();
-        let mark: String = bare
-            .chars()
-            .take_while(|one| *one == '`' || *one == '~')
-            .collect();
-        match &mut open {
-            Some((fence, lines)) => {
-                if mark.starts_with(fence.as_str()) && bare.trim_end() == mark {
-                    fences.push(lines.join("\n"));
-                    open = None;
-                } else {
-                    lines.push(line);
-                }
-            }
-            None if mark.len() >= 3 && (mark.starts_with("```") || mark.starts_with("~~~")) => {
-                open = Some((mark, Vec::new()));
-            }
-            None => {}
-        }
+fn found(text: &str) -> Pasted {
+    let fences = markup::fences(text);
+    if fences.is_empty() {
+        return linked(text).unwrap_or_else(|| one(text));
     }
-    // People miss the last line when they copy.
-    fences.extend(open.map(|(_, lines)| lines.join("\n")));
-    fences
+    let mut blocks: Vec<Pasted> = fences.iter().map(|fence| one(fence)).collect();
+    // Beside blocks that configure servers, a mere command is one that builds or tries something.
+    let is_named = |block: &Pasted| {
+        !block.described.is_empty() || block.servers.iter().any(|server| !server.name.is_empty())
+    };
+    let first = blocks
+        .iter()
+        .position(is_named)
+        .or(blocks.iter().position(|block| !block.servers.is_empty()));
+    let Some(first) = first else {
+        return linked(text).unwrap_or_else(|| blocks.swap_remove(0));
+    };
+    let rest = blocks.split_off(first + 1);
+    let mut pasted = blocks.swap_remove(first);
+    if is_named(&pasted) {
+        rest.into_iter()
+            .filter(is_named)
+            .for_each(|block| pasted.join(block));
+    }
+    pasted
+}
+
+/// The servers of the install links among badges and other markup.
+fn linked(text: &str) -> Option<Pasted> {
+    let mut links = markup::addresses(text)
+        .into_iter()
+        .filter_map(|address| links::read(&address))
+        .map(|link| commanded(PasteForm::Link, link));
+    let mut pasted = links.next()?;
+    links.for_each(|link| pasted.join(link));
+    Some(pasted)
+}
+
+impl Pasted {
+    /// Takes over the servers that have other names: pages say for several programs how the same server is added.
+    fn join(&mut self, other: Pasted) {
+        for server in other.servers {
+            if self.servers.iter().all(|known| known.name != server.name) {
+                self.servers.push(server);
+                self.form = PasteForm::List;
+            }
+        }
+        for described in other.described {
+            if self.described.iter().all(|known| known.name != described.name) {
+                self.described.push(described);
+            }
+        }
+        self.inputs.extend(other.inputs);
+        self.problems.extend(other.problems);
+    }
 }
 
 fn one(text: &str) -> Pasted {
@@ -93,6 +111,16 @@ fn one(text: &str) -> Pasted {
     if text.is_empty() {
         return refused(PasteForm::None, "the text holds nothing");
     }
+    let straight = markup::straightened(text);
+    if is_configuration(&straight) {
+        // Where the text is whole as it is, its quotes and blanks are meant.
+        return configuration(if container::harvest(text, Dialect::Common).is_ok() {
+            text
+        } else {
+            &straight
+        });
+    }
+    let text = after_label(straight.trim());
     if let Some(link) = links::read(text) {
         return commanded(PasteForm::Link, link);
     }
@@ -113,10 +141,19 @@ fn one(text: &str) -> Pasted {
             }),
         );
     }
-    if is_configuration(text) {
-        return configuration(text);
-    }
     commands(text)
+}
+
+/// The address of `Server URL: https://…`.
+fn after_label(text: &str) -> &str {
+    match text.split_once(": ") {
+        Some((label, address))
+            if is_url(address.trim()) && label.chars().all(|one| one.is_alphabetic() || one == ' ') =>
+        {
+            address.trim()
+        }
+        _ => text,
+    }
 }
 
 /// Without blanks, quotes of Markdown and angle brackets around.
@@ -222,7 +259,7 @@ fn commands(text: &str) -> Pasted {
         .collect();
     let are_several = lines.len() > 1 && lines.iter().all(|line| command::is_adding(line));
     if !are_several {
-        return commanded(PasteForm::Command, command::read(&lines.join("\n")));
+        return commanded(PasteForm::Command, command::read(&with_exports(&lines)));
     }
     let mut pasted = Pasted {
         form: PasteForm::List,
@@ -233,11 +270,31 @@ fn commands(text: &str) -> Pasted {
     };
     for line in lines {
         match command::read(line) {
-            Ok(one) => pasted.servers.push(one.into()),
+            Ok(mut one) => {
+                pasted.inputs.append(&mut one.inputs);
+                pasted.servers.push(one.into());
+            }
             Err(reason) => pasted.problems.push(Issue::new(ErrorKind::InvalidParams, reason)),
         }
     }
     pasted
+}
+
+/// The lines as one command, variables that a shell is told on lines of their own before it.
+fn with_exports(lines: &[&str]) -> String {
+    let exported = |line: &&&str| {
+        line.trim()
+            .strip_prefix("export ")
+            .is_some_and(|rest| !rest.contains(['&', ';', '|']))
+    };
+    let n_exports = lines.iter().take_while(exported).count();
+    if n_exports == lines.len() {
+        return lines.join("\n");
+    }
+    let exports = lines[..n_exports]
+        .iter()
+        .map(|line| format!("{} ", line.trim().trim_start_matches("export ")));
+    exports.collect::<String>() + &lines[n_exports..].join("\n")
 }
 
 /// A line without the prompt that was copied with it.
@@ -260,11 +317,11 @@ fn without_prompt(line: &str) -> &str {
 
 fn commanded(form: PasteForm, outcome: Result<command::Commanded, String>) -> Pasted {
     match outcome {
-        Ok(one) => Pasted {
+        Ok(mut one) => Pasted {
             form,
+            inputs: std::mem::take(&mut one.inputs),
             servers: vec![one.into()],
             problems: Vec::new(),
-            inputs: Vec::new(),
             described: Vec::new(),
         },
         Err(reason) => refused(form, &reason),

@@ -87,13 +87,15 @@ pub(crate) async fn search(core: &Core, wanted: &Wanted<'_>, work: &Work<'_>) ->
         deadline: Instant::now() + limits::MIRROR_READING,
     };
     // One server by its name needs no list of all.
-    if !wanted.as_it_is
-        && is_name(wanted.query)
-        && let Some(found) = registry.named(wanted.query).await
-    {
-        return found;
+    let mut is_silent = false;
+    if !wanted.as_it_is && is_name(wanted.query) {
+        let begun = Instant::now();
+        if let Some(found) = registry.named(wanted.query).await {
+            return found;
+        }
+        is_silent = begun.elapsed() >= limits::MIRROR_REFRESH;
     }
-    let (mirror, notice) = registry.mirror(wanted, work).await;
+    let (mirror, notice) = registry.mirror(wanted, is_silent, work).await;
     let query = wanted.query.to_owned();
     let (start, limit) = (wanted.start, wanted.limit);
     let found = tokio::task::spawn_blocking(move || {
@@ -198,12 +200,23 @@ struct Registry<'a> {
 }
 
 impl Registry<'_> {
-    /// The list, read on or brought up to date where that is due and possible.
-    async fn mirror(&self, wanted: &Wanted<'_>, work: &Work<'_>) -> (Mirror, Option<SearchNotice>) {
+    /// The list, read on or brought up to date where that is due and possible. A registry that was just silent is not
+    /// waited for again where there is a copy.
+    async fn mirror(
+        &self,
+        wanted: &Wanted<'_>,
+        is_silent: bool,
+        work: &Work<'_>,
+    ) -> (Mirror, Option<SearchNotice>) {
         let mut mirror = load(&self.path).await;
         let age = env::now().saturating_sub(mirror.head.whole_at);
         if wanted.as_it_is || (mirror.head.whole_at > 0 && age < limits::MIRROR_FRESH_MS) {
             return (mirror, None);
+        }
+        if is_silent && mirror.head.whole_at > 0 {
+            let reason = format!("it did not answer within {} s", limits::MIRROR_REFRESH.as_secs());
+            let notice = of_the_copy(unreachable(&reason), &mirror);
+            return (mirror, Some(notice));
         }
         let wait = if mirror.head.whole_at > 0 {
             Duration::ZERO
@@ -257,19 +270,7 @@ impl Registry<'_> {
                     "search again to go on reading",
                 ))
             }
-            Err(mut trouble) => {
-                if mirror.head.whole_at > 0 {
-                    let age = age_of(mirror.head.whole_at);
-                    trouble.message = format!("{}; this is its list of {age} ago", trouble.message);
-                } else if !mirror.records.is_empty() {
-                    trouble.message = format!(
-                        "{}; {} of its servers are known",
-                        trouble.message,
-                        mirror.records.len()
-                    );
-                }
-                Some(trouble)
-            }
+            Err(trouble) => Some(of_the_copy(trouble, &mirror)),
         };
         (mirror, notice)
     }
@@ -283,11 +284,18 @@ impl Registry<'_> {
         }
         let since = (!is_first).then(|| mirror.head.begun.saturating_sub(limits::MIRROR_OVERLAP_MS));
         let mut cursor = mirror.head.cursor.clone().filter(|_| is_first);
+        // Once the registry answers, it may take its time.
+        let mut limit = if is_first {
+            limits::FIND_EXCHANGE
+        } else {
+            limits::MIRROR_REFRESH
+        };
         loop {
             let mut query = vec![("limit", "100".to_owned()), ("version", "latest".to_owned())];
             query.extend(since.map(|since| ("updated_since", date::rfc3339(since))));
             query.extend(cursor.clone().map(|cursor| ("cursor", cursor)));
-            let page = self.page(&query).await?;
+            let page = self.page(&query, limit).await?;
+            limit = limits::FIND_EXCHANGE;
             for listed in page.servers {
                 mirror.take(listed);
             }
@@ -322,7 +330,7 @@ impl Registry<'_> {
             ("version", "latest".to_owned()),
             ("search", word.to_owned()),
         ];
-        if let Ok(page) = self.page(&query).await {
+        if let Ok(page) = self.page(&query, limits::FIND_EXCHANGE).await {
             page.servers.into_iter().for_each(|listed| mirror.take(listed));
         }
     }
@@ -331,7 +339,11 @@ impl Registry<'_> {
     async fn named(&self, name: &str) -> Option<Found> {
         let path = format!("/v0.1/servers/{}/versions/latest", name.replace('/', "%2F"));
         let url = web::below(&self.base, &path)?;
-        let answer = web::get(self.core.client(), &url, &json_only(), limits::FIND_EXCHANGE)
+        let limit = match self.path.exists() {
+            true => limits::MIRROR_REFRESH,
+            false => limits::FIND_EXCHANGE,
+        };
+        let answer = web::get(self.core.client(), &url, &json_only(), limit)
             .await
             .ok()?;
         let value: Value = serde_json::from_slice(&answer.body)
@@ -348,19 +360,11 @@ impl Registry<'_> {
         })
     }
 
-    async fn page(&self, query: &[(&str, String)]) -> Result<Page, SearchNotice> {
-        let unreachable = |reason: &str| {
-            let message = format!("the registry cannot be reached ({reason})");
-            notice(
-                ErrorKind::Unreachable,
-                &message,
-                "check the network and the proxy; the gallery works without",
-            )
-        };
+    async fn page(&self, query: &[(&str, String)], limit: Duration) -> Result<Page, SearchNotice> {
         let mut url =
             web::below(&self.base, "/v0.1/servers").ok_or_else(|| unreachable("its address is wrong"))?;
         url.query_pairs_mut().extend_pairs(query);
-        let answer = web::get(self.core.client(), &url, &json_only(), limits::FIND_EXCHANGE)
+        let answer = web::get(self.core.client(), &url, &json_only(), limit)
             .await
             .map_err(|reason| unreachable(&reason))?;
         if !answer.is_success() {
@@ -384,6 +388,26 @@ impl Registry<'_> {
         }
         serde_json::from_slice(&answer.body).map_err(|_| unreachable("its answer is no list of servers"))
     }
+}
+
+fn unreachable(reason: &str) -> SearchNotice {
+    let message = format!("the registry cannot be reached ({reason})");
+    notice(
+        ErrorKind::Unreachable,
+        &message,
+        "check the network and the proxy; the gallery works without",
+    )
+}
+
+/// With what is searched instead.
+fn of_the_copy(mut trouble: SearchNotice, mirror: &Mirror) -> SearchNotice {
+    let known = match (mirror.head.whole_at, mirror.records.len()) {
+        (0, 0) => return trouble,
+        (0, count) => format!("{count} of its servers are known"),
+        (then, _) => format!("this is its list of {} ago", age_of(then)),
+    };
+    trouble.message = format!("{}; {known}", trouble.message);
+    trouble
 }
 
 fn json_only() -> HeaderMap {

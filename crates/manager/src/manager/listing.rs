@@ -1,6 +1,8 @@
 //! What servers offer, over all of them: each list isolated by server and category, waiting no longer than asked.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use protocol::{
@@ -266,44 +268,102 @@ pub(super) async fn collect(
             )
         })
         .collect();
-    let mut parts = Vec::with_capacity(tasks.len());
-    let total = tasks.len();
-    for task in tasks {
-        let part = match task {
-            Asked::Known(part) => part,
-            Asked::Reading(server, mut task) => {
-                // A required server is waited for as long as its start may take.
-                let is_required = server.entry().required == Some(true);
-                let outcome = if is_required {
-                    Ok((&mut task).await)
-                } else {
-                    tokio::time::timeout_at(deadline, &mut task).await
-                };
-                match outcome {
-                    Ok(Ok(part)) => part,
-                    Ok(Err(error)) => unready(
-                        &server,
-                        categories,
-                        Issue::new(ErrorKind::Internal, error.to_string()),
-                    ),
-                    Err(_) => {
-                        let state = server.state_name();
-                        let mut issue = Issue::new(
-                            ErrorKind::TimedOut,
-                            format!("`{}` is not ready yet ({})", server.name, state.as_str()),
-                        );
-                        issue.hint = Some("`mcp.changed` says when it is; then list again".to_owned());
-                        unready(&server, categories, issue)
-                    }
-                }
-            }
+    let waited_for = Waiting::new(&tasks, work);
+    let parts = tasks.into_iter().map(|task| async {
+        let (server, mut task) = match task {
+            Asked::Known(part) => return part,
+            Asked::Reading(server, task) => (server, task),
         };
-        parts.push(part);
-        if parts.len() < total {
-            work.message(&format!("{} of {total} servers", parts.len()));
+        // A required server is waited for as long as its start may take.
+        let is_required = server.entry().required == Some(true);
+        let outcome = if is_required {
+            Ok((&mut task).await)
+        } else {
+            tokio::time::timeout_at(deadline, &mut task).await
+        };
+        waited_for.done(&server);
+        match outcome {
+            Ok(Ok(part)) => part,
+            Ok(Err(error)) => unready(
+                &server,
+                categories,
+                Issue::new(ErrorKind::Internal, error.to_string()),
+            ),
+            Err(_) => {
+                let state = server.state_name();
+                let mut issue = Issue::new(
+                    ErrorKind::TimedOut,
+                    format!("`{}` is not ready yet ({})", server.name, state.as_str()),
+                );
+                issue.hint = Some("`mcp.changed` says when it is; then list again".to_owned());
+                unready(&server, categories, issue)
+            }
+        }
+    });
+    tokio::select! {
+        parts = futures_util::future::join_all(parts) => parts,
+        never = waited_for.say() => match never {},
+    }
+}
+
+/// Says which servers a list still waits for.
+struct Waiting<'a> {
+    names: Mutex<BTreeSet<ServerName>>,
+    total: usize,
+    work: &'a Work<'a>,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(tasks: &[Asked], work: &'a Work<'a>) -> Waiting<'a> {
+        let names = tasks.iter().filter_map(|task| match task {
+            Asked::Known(_) => None,
+            Asked::Reading(server, _) => Some(server.name.clone()),
+        });
+        Waiting {
+            names: Mutex::new(names.collect()),
+            total: tasks.len(),
+            work,
         }
     }
-    parts
+
+    fn done(&self, server: &Server) {
+        self.names().remove(&server.name);
+    }
+
+    /// Goes on until it is dropped. Not every server that comes is worth a message: many may come at once.
+    async fn say(&self) -> Infallible {
+        let mut said = usize::MAX;
+        loop {
+            tokio::time::sleep(limits::WAITING_SAID).await;
+            let names = self.names();
+            if names.len() != said {
+                said = names.len();
+                self.work.message(&self.line(&names));
+            }
+        }
+    }
+
+    fn line(&self, names: &BTreeSet<ServerName>) -> String {
+        let shown: Vec<&str> = names
+            .iter()
+            .take(limits::WAITED_FOR)
+            .map(|name| &**name)
+            .collect();
+        let more = match names.len() - shown.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let done = self.total - names.len();
+        format!(
+            "{done} of {} servers, waiting for {}{more}",
+            self.total,
+            shown.join(", ")
+        )
+    }
+
+    fn names(&self) -> MutexGuard<'_, BTreeSet<ServerName>> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// All the lists, when every one of them is known and its server still runs.

@@ -141,10 +141,10 @@ async fn record(session: &Session, name: &str) -> Result<McpServerStatus, Failur
         .manager
         .status(&session.request, checked::<methods::Status>(params)?)
         .await?;
-    let mut servers = status.servers.into_iter();
-    servers.next().ok_or_else(|| {
-        Failure::new(format!("no server is called `{name}`")).hint("`pillion status` lists the servers")
-    })
+    match status.servers.into_iter().next() {
+        Some(server) => Ok(server),
+        None => Err(super::status::unknown(name, session).await),
+    }
 }
 
 pub async fn auth(

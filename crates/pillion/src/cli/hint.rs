@@ -21,7 +21,7 @@ const PHRASES: [(&str, &str); 14] = [
     ("`mcp.pending`, or `pillion approve`", "`pillion approve`"),
     (
         "`mcp.changed` says when it is; then list again",
-        "list again later, or see `pillion status`",
+        "`pillion test SERVER` shows how far it gets, `pillion logs SERVER` what it says",
     ),
     ("set `replace: true`", "add `--replace`"),
     (

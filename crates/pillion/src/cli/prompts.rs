@@ -1,12 +1,12 @@
 //! `pillion prompts`: what servers have ready to say.
 
-use protocol::{McpPromptsList, McpPromptsListResult, PromptItem, methods};
+use protocol::PromptItem;
 
 use super::exit::Exit;
 use super::failure::Failure;
-use super::listing::{Page, WAIT_MS, description, named_server_failed, pages};
-use super::output::{self, Rows};
-use super::session::{Common, Session, checked};
+use super::listing::{self, description};
+use super::output::Rows;
+use super::session::{Common, Session};
 
 /// List the prompts of all servers, or of one
 #[derive(Debug, clap::Args)]
@@ -19,41 +19,22 @@ pub struct Args {
 
 pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     let server = args.server.as_deref();
-    let fetch = async |cursor| {
-        let params = McpPromptsList {
-            directory: session.directory.clone(),
-            server: server.map(Into::into),
-            cursor,
-            wait_ms: Some(WAIT_MS),
-            ..Default::default()
-        };
-        let page = session
-            .manager
-            .prompts_list(&session.request, checked::<methods::PromptsList>(params)?)
-            .await?;
-        Ok(Page {
-            items: page.items,
-            issues: page.issues,
-            next: page.next_cursor,
-        })
-    };
-    let (items, issues) = session.work("Listing prompts", pages(fetch)).await?;
-    let result = McpPromptsListResult {
-        items,
-        issues,
-        next_cursor: None,
-    };
-    if session.json {
-        output::json(&result)?;
-    }
-    if let Some(failure) = named_server_failed(server, result.items.is_empty(), &result.issues) {
-        return Err(failure.already_printed(session.json));
-    }
-    if !session.json {
-        session.warn(&result.issues);
-        table(session, &result.items).print_unless_empty("No prompts")?;
-    }
-    Ok(Exit::Done)
+    let list = listing::list!(
+        session,
+        server,
+        "Listing prompts",
+        McpPromptsList,
+        PromptsList,
+        prompts_list
+    )
+    .await?;
+    listing::print(
+        session,
+        server,
+        &list,
+        |items| table(session, items),
+        "No prompts",
+    )
 }
 
 fn table(session: &Session, items: &[PromptItem]) -> Rows {

@@ -1,12 +1,12 @@
 //! `pillion resources`: what can be read, and the templates of addresses.
 
-use protocol::{McpResourcesList, McpResourcesListResult, ResourceOrTemplate, methods};
+use protocol::ResourceOrTemplate;
 
 use super::exit::Exit;
 use super::failure::Failure;
-use super::listing::{Page, WAIT_MS, named_server_failed, pages};
-use super::output::{self, Rows, size};
-use super::session::{Common, Session, checked};
+use super::listing;
+use super::output::{Rows, size};
+use super::session::{Common, Session};
 
 /// List the resources and resource templates of all servers, or of one
 #[derive(Debug, clap::Args)]
@@ -19,41 +19,22 @@ pub struct Args {
 
 pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     let server = args.server.as_deref();
-    let fetch = async |cursor| {
-        let params = McpResourcesList {
-            directory: session.directory.clone(),
-            server: server.map(Into::into),
-            cursor,
-            wait_ms: Some(WAIT_MS),
-            ..Default::default()
-        };
-        let page = session
-            .manager
-            .resources_list(&session.request, checked::<methods::ResourcesList>(params)?)
-            .await?;
-        Ok(Page {
-            items: page.items,
-            issues: page.issues,
-            next: page.next_cursor,
-        })
-    };
-    let (items, issues) = session.work("Listing resources", pages(fetch)).await?;
-    let result = McpResourcesListResult {
-        items,
-        issues,
-        next_cursor: None,
-    };
-    if session.json {
-        output::json(&result)?;
-    }
-    if let Some(failure) = named_server_failed(server, result.items.is_empty(), &result.issues) {
-        return Err(failure.already_printed(session.json));
-    }
-    if !session.json {
-        session.warn(&result.issues);
-        table(session, &result.items).print_unless_empty("No resources")?;
-    }
-    Ok(Exit::Done)
+    let list = listing::list!(
+        session,
+        server,
+        "Listing resources",
+        McpResourcesList,
+        ResourcesList,
+        resources_list
+    )
+    .await?;
+    listing::print(
+        session,
+        server,
+        &list,
+        |items| table(session, items),
+        "No resources",
+    )
 }
 
 fn table(session: &Session, items: &[ResourceOrTemplate]) -> Rows {

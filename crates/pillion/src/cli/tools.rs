@@ -1,14 +1,15 @@
 //! `pillion tools`: what can be called.
 
-use protocol::{Dialect, McpModelTools, McpStatus, McpToolsList, McpToolsListResult, ToolItem, methods};
+use protocol::{Dialect, McpModelTools, McpStatus, ToolItem, methods};
 use serde_json::Value;
 
 use super::exit::Exit;
 use super::failure::Failure;
-use super::listing::{Page, WAIT_MS, description, named_server_failed, pages};
+use super::listing::{self, Page, WAIT_MS, description, named_server_failed};
 use super::output::{self, Rows};
 use super::parameters::parameters;
 use super::session::{Common, Session, checked};
+use super::status;
 
 /// List the tools of all servers, or of one with their parameters
 #[derive(Debug, clap::Args)]
@@ -36,18 +37,9 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         return costs(args, session).await;
     }
     let server = args.server.as_deref();
-    let result = list(session, server).await?;
-    if session.json {
-        output::json(&result)?;
-    }
-    if let Some(failure) = named_server_failed(server, result.items.is_empty(), &result.issues) {
-        return Err(failure.already_printed(session.json));
-    }
-    if !session.json {
-        session.warn(&result.issues);
-        table(session, server.is_some(), &result.items).print_unless_empty("No tools")?;
-    }
-    Ok(Exit::Done)
+    let tools = list(session, server).await?;
+    let table = |items: &[ToolItem]| table(session, server.is_some(), items);
+    listing::print(session, server, &tools, table, "No tools")
 }
 
 /// Tokens by server, or of one server by tool, as its tools were seen last.
@@ -57,17 +49,17 @@ async fn costs(args: &Args, session: &Session) -> Result<Exit, Failure> {
         server: args.server.as_deref().map(Into::into),
         costs: Some(true),
     };
-    let status = session
+    let known = session
         .manager
         .status(&session.request, checked::<methods::Status>(params)?)
         .await?;
     if session.json {
-        output::json(&status)?;
+        output::json(&known)?;
         return Ok(Exit::Done);
     }
     let Some(name) = &args.server else {
         let mut rows = Rows::new(session.terminal, &["SERVER", "STATE", "TOOLS", "TOKENS"]);
-        for server in &status.servers {
+        for server in &known.servers {
             let shown = |number: Option<usize>| number.map_or_else(|| "?".to_owned(), |n| n.to_string());
             let state = server.state.as_str().replace('_', " ");
             let n_tools = shown(server.costs.as_ref().map(Vec::len));
@@ -79,20 +71,18 @@ async fn costs(args: &Args, session: &Session) -> Result<Exit, Failure> {
             ]);
         }
         rows.print_unless_empty("No servers are configured; `pillion add NAME -- COMMAND` adds one")?;
-        if status.servers.iter().any(|server| server.tokens.is_none()) {
+        if known.servers.iter().any(|server| server.tokens.is_none()) {
             eprintln!("? was never seen running; `pillion test NAME` tries it and counts");
         }
         return Ok(Exit::Done);
     };
-    let Some(server) = status
+    let Some(server) = known
         .servers
         .iter()
         .find(|server| server.effective)
-        .or(status.servers.first())
+        .or(known.servers.first())
     else {
-        return Err(
-            Failure::new(format!("no server is called `{name}`")).hint("`pillion status` lists the servers")
-        );
+        return Err(status::unknown(name, session).await);
     };
     let (Some(costs), Some(tokens)) = (&server.costs, server.tokens) else {
         return Err(Failure::new(format!("the tools of `{name}` were never seen"))
@@ -181,31 +171,16 @@ fn table(session: &Session, one_server: bool, tools: &[ToolItem]) -> Rows {
 }
 
 /// Every tool, all pages; starts the servers it needs.
-pub async fn list(session: &Session, server: Option<&str>) -> Result<McpToolsListResult, Failure> {
-    let fetch = async |cursor| {
-        let params = McpToolsList {
-            directory: session.directory.clone(),
-            server: server.map(Into::into),
-            cursor,
-            wait_ms: Some(WAIT_MS),
-            ..Default::default()
-        };
-        let page = session
-            .manager
-            .tools_list(&session.request, checked::<methods::ToolsList>(params)?)
-            .await?;
-        Ok(Page {
-            items: page.items,
-            issues: page.issues,
-            next: page.next_cursor,
-        })
-    };
-    let (items, issues) = session.work("Listing tools", pages(fetch)).await?;
-    Ok(McpToolsListResult {
-        items,
-        issues,
-        next_cursor: None,
-    })
+pub async fn list(session: &Session, server: Option<&str>) -> Result<Page<ToolItem>, Failure> {
+    listing::list!(
+        session,
+        server,
+        "Listing tools",
+        McpToolsList,
+        ToolsList,
+        tools_list
+    )
+    .await
 }
 
 /// The tool's `inputSchema`; what is not readable counts as open.

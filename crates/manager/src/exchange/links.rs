@@ -92,7 +92,11 @@ fn goose(text: &str) -> Result<Commanded, String> {
         commanded.name = name.unwrap_or_default();
     }
     commanded.entry.args = (!args.is_empty()).then_some(args);
-    Ok(commanded)
+    let value = serde_json::to_value(&commanded.entry).unwrap_or_default();
+    match crate::config::validate::problems(&value).first() {
+        Some(problem) => Err(problem.message.clone()),
+        None => Ok(commanded),
+    }
 }
 
 /// With the configuration in base64.

@@ -25,7 +25,7 @@ pub(super) fn unwrap(entry: &mut ServerEntry) -> Vec<String> {
 }
 
 fn start(entry: &mut ServerEntry, mut words: Vec<String>) {
-    if words.is_empty() {
+    if words.first().is_none_or(|word| word.trim().is_empty()) {
         return;
     }
     let args = words.split_off(1);
@@ -109,5 +109,8 @@ fn bridged(entry: &ServerEntry) -> Option<ServerEntry> {
     // What is left would be for the bridge: who sets it means the bridge.
     env.is_empty().then_some(())?;
     remote.headers = (!headers.is_empty()).then_some(headers);
-    Some(remote)
+    let value = serde_json::to_value(&remote).ok()?;
+    crate::config::validate::problems(&value)
+        .is_empty()
+        .then_some(remote)
 }

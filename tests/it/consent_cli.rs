@@ -11,7 +11,7 @@ use crate::terminal::Terminal;
 
 pub fn stories() -> Vec<Trial> {
     stories!("consent_cli":
-        trusting, approving, editing, adding_with_a_login, what_does_not_go_together, grants_are_listed, hostile_names,
+        trusting, what_cannot_run_is_shown_as_such, switching_on_says_what_is_missing, approving, editing, adding_with_a_login, what_does_not_go_together, grants_are_listed, hostile_names,
         the_wizard_asks, removing_asks_once, without_a_terminal_removing_wants_a_yes, trust_is_asked_in_a_terminal,
     )
 }
@@ -49,6 +49,65 @@ fn trusting() {
     assert!(called.status.success(), "{called:?}");
     assert!(run(&env, &["trust", "--revoke"]).status.success());
     assert!(!run(&env, &["call", "srv", "echo"]).status.success());
+}
+
+/// A faulty entry is not shown as if it could run.
+fn what_cannot_run_is_shown_as_such() {
+    let env = TestEnv::new();
+    crate::trust::write_project(
+        &env,
+        &json!({ "none": { "args": ["x"] }, "late": { "command": "x", "timeoutMs": 5 } }),
+    );
+    let shown = out(&run(&env, &["trust"]));
+    assert_eq!(shown.matches("does not start as it stands").count(), 2, "{shown}");
+    assert!(
+        shown.contains("nothing would run") && shown.contains("line "),
+        "{shown}"
+    );
+}
+
+/// "Enabled" is said of what starts now; else what is missing, and the next step.
+fn switching_on_says_what_is_missing() {
+    let env = TestEnv::new();
+    let server = env.plain_server("p", json!({}));
+    env.write_config(&json!({ "mine": server.entry() }));
+    let said = run(&env, &["enable", "mine"]);
+    assert_eq!(
+        (said.status.code(), err(&said).trim()),
+        (Some(0), "Enabled `mine`")
+    );
+    crate::trust::write_project(&env, &json!({ "theirs": server.entry(), "none": {} }));
+    let said = err(&run(&env, &["enable", "theirs"]));
+    assert!(
+        said.contains("not trusted") && said.contains("pillion trust") && !said.contains("Enabled"),
+        "{said}"
+    );
+    let host = Host::start(&env);
+    host.must(
+        "mcp.add",
+        json!({ "name": "asked", "entry": server.entry(), "gate": true }),
+    );
+    let review = host.must("mcp.pending", json!({}))["reviews"][0].clone();
+    let decide = |decision: &str, review: &Value| {
+        host.must(
+            "mcp.decide",
+            json!({ "server": "asked", "revision": review["revision"], "decision": decision }),
+        );
+    };
+    decide("approve", &review);
+    let mut text = file(&env);
+    text["servers"]["asked"]["args"] = json!(["--changed"]);
+    std::fs::write(env.data().join("mcp.json"), text.to_string()).expect("a file");
+    let refused = run(&env, &["enable", "asked"]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert!(err(&refused).contains("pillion approve"), "{refused:?}");
+    let review = host.must("mcp.pending", json!({}))["reviews"][0].clone();
+    decide("reject", &review);
+    let said = err(&run(&env, &["enable", "asked"]));
+    assert!(
+        said.contains("waits for your decision") && said.contains("pillion approve asked"),
+        "{said}"
+    );
 }
 
 fn approving() {

@@ -25,6 +25,7 @@ mod exchange;
 mod finding;
 mod framing;
 mod gallery;
+mod gates;
 mod handshake;
 mod held;
 mod hostile;
@@ -100,6 +101,7 @@ fn main() {
     trials.extend(census::stories());
     trials.extend(in_host::stories());
     trials.extend(approval::stories());
+    trials.extend(gates::stories());
     trials.extend(budget::stories());
     trials.extend(mentions::stories());
     trials.extend(model::stories());

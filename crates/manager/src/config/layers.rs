@@ -58,6 +58,8 @@ pub(crate) struct TrustItem {
     pub base: PathBuf,
     pub entry: ServerEntry,
     pub digest: String,
+    /// Why it would not start as it stands.
+    pub faults: Vec<String>,
 }
 
 /// What is told of the whole rather than of one server.
@@ -376,6 +378,14 @@ impl Layers {
             .unwrap_or_default()
     }
 
+    /// What a person has to decide about an entry, or decided, whatever trust and an administrator say.
+    pub fn undecided(&self, server: &Server) -> Gate {
+        let (book, now) = (self.book(), env::now());
+        let entry = (!server.is_empty).then(|| server.entry());
+        let modified = book.modified(server.layer, server.file.as_deref(), now);
+        pending::gate(&book.ledger, &server.place(), entry.as_deref(), modified, now)
+    }
+
     /// What was asked for and not decided.
     pub fn ledger(&self) -> Ledger {
         self.book().ledger.clone()
@@ -469,6 +479,7 @@ impl Book {
             base: base.to_owned(),
             entry: entry.entry.clone(),
             digest: review::digest(&entry.entry),
+            faults: faults_of(entry),
         };
         let mut items: Vec<TrustItem> = project
             .file
@@ -593,21 +604,22 @@ impl Book {
         if let Some(enabled) = self.ledger.switches.get(&wanted.place) {
             wanted.enabled = *enabled;
         }
-        let modified = match wanted.place.layer {
-            Layer::User => self.user.modified,
-            _ => wanted.file.as_deref().map_or(now, |file| {
-                let projects = self.projects.iter().map(|project| &project.file);
-                projects
-                    .filter(|known| known.path == file)
-                    .map(|known| known.modified)
-                    .next()
-                    .unwrap_or(now)
-            }),
-        };
+        let modified = self.modified(wanted.place.layer, wanted.file.as_deref(), now);
         let gate = pending::gate(&self.ledger, &wanted.place, Some(&wanted.entry), modified, now);
         if !gate.is_open() {
             wanted.gate = gate;
         }
+    }
+
+    /// When the file of an entry was written; now, where nobody noted it.
+    fn modified(&self, layer: Layer, file: Option<&Path>, now: u64) -> u64 {
+        if layer == Layer::User {
+            return self.user.modified;
+        }
+        let mut projects = self.projects.iter().map(|project| &project.file);
+        projects
+            .find(|known| Some(known.path.as_path()) == file)
+            .map_or(now, |known| known.modified)
     }
 
     /// Requests and tombstones for names that have no entry.
@@ -655,11 +667,7 @@ fn from_file(
     base: &Path,
     source: Option<String>,
 ) -> Wanted {
-    let faults = entry.faults.iter().map(|fault| match fault.place {
-        Some(place) => format!("{} (line {}, column {})", fault.message, place.line, place.column),
-        None => fault.message.clone(),
-    });
-    let faults = faults.collect();
+    let faults = faults_of(entry);
     let mut wanted = entry.entry.clone();
     if source.is_some() {
         wanted.source = source;
@@ -679,6 +687,15 @@ fn from_file(
         gate: Gate::Open,
         is_empty: false,
     }
+}
+
+/// What is wrong with an entry, with the places.
+fn faults_of(entry: &FileEntry) -> Vec<String> {
+    let faults = entry.faults.iter().map(|fault| match fault.place {
+        Some(place) => format!("{} (line {}, column {})", fault.message, place.line, place.column),
+        None => fault.message.clone(),
+    });
+    faults.collect()
 }
 
 fn rank(layer: Layer) -> usize {

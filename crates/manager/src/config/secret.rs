@@ -187,34 +187,61 @@ pub(crate) fn shown_arguments(args: &[String]) -> Vec<String> {
     shown
 }
 
-/// A URL without its password and the values of secret-looking query names.
+/// A URL without its password and the values of secret-looking query names; the rest byte for byte, references too.
 pub(crate) fn masked_url(text: &str) -> String {
-    let Ok(mut url) = url::Url::parse(text) else {
-        return text.to_owned();
+    let (before, fragment) = text
+        .split_once('#')
+        .map_or((text, None), |(before, fragment)| (before, Some(fragment)));
+    let (address, query) = before
+        .split_once('?')
+        .map_or((before, None), |(address, query)| (address, Some(query)));
+    let mut shown = without_password(address);
+    if let Some(query) = query {
+        let pairs: Vec<String> = query.split('&').map(masked_pair).collect();
+        shown = format!("{shown}?{}", pairs.join("&"));
+    }
+    if let Some(fragment) = fragment {
+        shown = format!("{shown}#{fragment}");
+    }
+    shown
+}
+
+fn masked_pair(pair: &str) -> String {
+    let Some((name, value)) = pair.split_once('=') else {
+        return pair.to_owned();
     };
-    let mut changed = false;
-    if url.password().is_some() {
-        changed = url.set_password(Some(MASK)).is_ok();
+    // A name may be written `api%5Fkey`.
+    let is_secret = url::form_urlencoded::parse(name.as_bytes()).any(|(name, _)| is_secret_name(&name));
+    if is_secret && is_literal(value) {
+        format!("{name}={MASK}")
+    } else {
+        pair.to_owned()
     }
-    let has_secret = url
-        .query_pairs()
-        .any(|(name, value)| is_secret_name(&name) && is_literal(&value));
-    if has_secret {
-        let pairs: Vec<(String, String)> = url
-            .query_pairs()
-            .map(|(name, value)| {
-                let value = if is_secret_name(&name) && is_literal(&value) {
-                    MASK.into()
-                } else {
-                    value.into_owned()
-                };
-                (name.into_owned(), value)
-            })
-            .collect();
-        url.query_pairs_mut().clear().extend_pairs(pairs);
-        changed = true;
+}
+
+/// The part before the query with its password masked.
+fn without_password(address: &str) -> String {
+    let start = address.find("://").map_or(0, |at| at + 3);
+    let (scheme, rest) = address.split_at(start);
+    let end = rest.find(['/', '\\']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    if start > 0
+        && let Some((user, host)) = authority.rsplit_once('@')
+        && let Some((user, password)) = user.split_once(':')
+    {
+        if is_literal(password) {
+            return format!("{scheme}{user}:{MASK}@{host}{path}");
+        }
+        return address.to_owned();
     }
-    if changed { url.to_string() } else { text.to_owned() }
+    // Parsers take a `https:/` for a `https://`, too.
+    if let Ok(mut url) = url::Url::parse(address)
+        && url.password().is_some()
+        && url.set_password(Some(MASK)).is_ok()
+    {
+        return url.to_string();
+    }
+    address.to_owned()
 }
 
 /// A URL without credentials, query and fragment, as a status shows it.
@@ -292,6 +319,37 @@ mod tests {
             ("${A", true),
         ] {
             assert_eq!(is_literal(value), literal, "{value}");
+        }
+    }
+
+    #[test]
+    fn of_a_url_only_its_secrets_are_masked() {
+        for (url, expected) in [
+            ("https://h/mcp?x=1#f", "https://h/mcp?x=1#f"),
+            (
+                "https://h/mcp?region=${REGION}&api_key=k&q=a%20b+c&flag",
+                "https://h/mcp?region=${REGION}&api_key=********&q=a%20b+c&flag",
+            ),
+            ("https://h/mcp?api%5Fkey=k", "https://h/mcp?api%5Fkey=********"),
+            (
+                "https://h/mcp?token=${T}&token=k",
+                "https://h/mcp?token=${T}&token=********",
+            ),
+            (
+                "https://${HOST}/${PATH}?token=k",
+                "https://${HOST}/${PATH}?token=********",
+            ),
+            ("https://u:p@${HOST}/a@b", "https://u:********@${HOST}/a@b"),
+            ("https://u:${PW}@H:443/mcp", "https://u:${PW}@H:443/mcp"),
+            ("https://u:p@q@H", "https://u:********@H"),
+            ("https:/u:p@h/x", "https://u:********@h/x"),
+            ("https://h/mcp?token", "https://h/mcp?token"),
+            (
+                "https://h/mcp?next=https://u:p@h/",
+                "https://h/mcp?next=https://u:p@h/",
+            ),
+        ] {
+            assert_eq!(masked_url(url), expected, "{url}");
         }
     }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::config::store;
-use crate::limits;
+use crate::{env, limits};
 
 /// Where an entry stands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,6 +116,14 @@ impl Ledger {
         }
     }
 
+    /// Whether anything hangs on a place.
+    pub fn knows(&self, place: &Place) -> bool {
+        self.requests.contains_key(place)
+            || self.tombstones.contains_key(place)
+            || self.approved.contains_key(place)
+            || self.switches.contains_key(place)
+    }
+
     /// The same, from a file that is about to be changed.
     pub fn of(whole: &CstObject) -> Ledger {
         let mut beside = json!({});
@@ -176,6 +184,57 @@ pub(crate) fn put_switch(whole: &CstObject, place: &Place, enabled: Option<bool>
         place,
         enabled.map(|enabled| json!(enabled)).as_ref(),
     );
+}
+
+/// Whether somebody asked for something that no person decided yet.
+pub(crate) fn is_asked(whole: &CstObject, place: &Place) -> bool {
+    let requests = Ledger::of(whole).requests;
+    requests
+        .get(place)
+        .is_some_and(|request| !request.is_over(env::now()))
+}
+
+/// Whether a person has to decide about an entry of this digest before it counts, or decided against it.
+pub(crate) fn is_undecided(whole: &CstObject, place: &Place, digest: &str) -> bool {
+    let ledger = Ledger::of(whole);
+    ledger.requests.contains_key(place)
+        || ledger.tombstones.contains_key(place)
+        || ledger
+            .approved
+            .get(place)
+            .is_some_and(|approved| approved != digest)
+}
+
+/// Drops what was asked or refused. What was approved goes on counting: what differs from it is asked again.
+pub(crate) fn reopen(whole: &CstObject, place: &Place) {
+    put_request(whole, place, None);
+    put_tombstone(whole, place, None);
+}
+
+/// What hangs on an entry follows a person's change of it, to its new name too. `is_open`: nothing was to be decided
+/// about it, so what was approved is now what the person wrote; else it stays what it was. `is_switched`: the change was
+/// about the switch.
+pub(crate) fn follow(
+    whole: &CstObject,
+    (from, to): (&Place, &Place),
+    digest: &str,
+    is_open: bool,
+    is_switched: bool,
+) {
+    let ledger = Ledger::of(whole);
+    if ledger.approved.contains_key(from) && is_open {
+        put_approved(whole, from, None);
+        put_approved(whole, to, Some(digest));
+    }
+    let switch = ledger.switches.get(from).copied();
+    if from != to {
+        put_tombstone(whole, to, None);
+        put_switch(whole, from, None);
+        put_switch(whole, to, switch);
+    }
+    if is_switched {
+        put_switch(whole, to, None);
+    }
 }
 
 /// Drops everything that hangs on a place: a person decided anew.

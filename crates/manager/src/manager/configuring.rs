@@ -12,12 +12,14 @@ use protocol::{
 use serde_json::Value;
 
 use super::Manager;
+use super::consenting::project_key;
 use crate::config::layers::{project_file, user_file};
 use crate::config::store::{self, Readers};
 use crate::config::validate::Problem;
 use crate::config::{file, merge, profiles, secret, validate};
 use crate::consent::Gate;
 use crate::consent::ledger::{self, Action, Place};
+use crate::consent::review;
 use crate::env;
 use crate::find::github;
 use crate::server::Server;
@@ -90,7 +92,7 @@ impl Manager {
                 .await;
         }
         let value = serde_json::to_value(&entry).unwrap_or_default();
-        let name = params.name.to_string();
+        let (name, place) = (params.name.to_string(), home.place.clone());
         let written = shown(&home, &entry, true);
         self.write(&home, move |whole| {
             // Another process may have been quicker.
@@ -98,6 +100,10 @@ impl Manager {
                 return Err(name_taken(&name, layer));
             }
             store::set(whole, &["servers", &name], Some(&value));
+            if layer == Layer::User {
+                // The person wrote all of it.
+                ledger::clear(whole, &place);
+            }
             Ok(())
         })
         .await?;
@@ -116,10 +122,21 @@ impl Manager {
         let server = self.server_in(&params.directory, &params.server, params.layer)?;
         editable(&server)?;
         let home = self.home(&root, server.layer, &params.server);
+        let undecided = self.layers.undecided(&server);
+        let is_open = undecided.is_open();
+        // Who changes a part has not decided about the whole.
+        if !is_gated(request)
+            && (matches!(undecided, Gate::Pending { .. }) || !is_open && params.rename.is_some())
+        {
+            return Err(self.refused(&server, &undecided));
+        }
+        let unset = params.unset.unwrap_or_default();
+        let is_switched = params.set.as_ref().is_some_and(|set| set.enabled.is_some())
+            || unset.iter().any(|pointer| **pointer == *"/enabled");
         let change = Change {
             name: params.server.to_string(),
             set: params.set,
-            unset: params.unset.unwrap_or_default(),
+            unset,
             revision: params.revision,
         };
         let gated = is_gated(request);
@@ -129,7 +146,7 @@ impl Manager {
                 let text = file::read_text(&path)
                     .map_err(|error| Error::new(ErrorKind::ConfigBroken, error.to_string()))?;
                 store::look(&path, &text.unwrap_or_default(), |whole| {
-                    change.entry(whole).map(|(_, entry)| entry)
+                    change.entry(whole).map(|changed| changed.entry)
                 })
             })
             .await?;
@@ -155,26 +172,39 @@ impl Manager {
                 .map_or_else(|| params.server.to_string(), ToString::to_string),
             ..home.place.clone()
         };
-        let (new_name, layer) = (place.name.clone(), place.layer);
-        let entry = self
+        if place != home.place && self.layers.ledger().requests.contains_key(&place) {
+            return Err(name_taken(&place.name, place.layer));
+        }
+        let (from, to) = (home.place.clone(), place.clone());
+        let late = self.refused(&server, &Gate::Pending { expires_at: 0 });
+        let Changed { before, entry, .. } = self
             .write(&home, move |whole| {
-                let (value, entry) = change.entry(whole)?;
-                if new_name != change.name {
-                    if store::get(whole, &["servers", &new_name]).is_some() {
-                        return Err(name_taken(&new_name, layer));
+                let changed = change.entry(whole)?;
+                if to != from {
+                    if store::get(whole, &["servers", &to.name]).is_some() {
+                        return Err(name_taken(&to.name, to.layer));
                     }
-                    store::set(whole, &["servers", &change.name], None);
-                    profiles::rename(whole, &change.name, &new_name);
+                    store::set(whole, &["servers", &from.name], None);
+                    profiles::rename(whole, &from.name, &to.name);
                 }
-                store::set(whole, &["servers", &new_name], Some(&value));
-                Ok(entry)
+                store::set(whole, &["servers", &to.name], Some(&changed.value));
+                if to.layer == Layer::User {
+                    // Another process may have asked, or changed it, since it was looked at.
+                    if is_open && ledger::is_undecided(whole, &from, &changed.before) {
+                        return Err(late);
+                    }
+                    let digest = review::digest(&changed.entry);
+                    ledger::follow(whole, (&from, &to), &digest, is_open, is_switched);
+                }
+                Ok(changed)
             })
             .await?;
-        // Who changes a label has not agreed to the command beside it.
-        if server.needs_trust() {
-            self.forget(&place).await?;
-        } else {
-            self.keep_trust(&place, &root, &entry).await?;
+        if place.layer == Layer::Project {
+            self.follow(&home.place, &place, &entry, is_open, is_switched)
+                .await?;
+            // Who changes a label has not agreed to the command beside it.
+            self.follow_trust(&root, (&home.place.name, &place.name), before, &entry)
+                .await?;
         }
         let differs = crate::server::launch::digest(&entry) != server.digest;
         if differs || place.name != *server.name || entry.enabled == Some(false) {
@@ -213,6 +243,9 @@ impl Manager {
             .await?;
         }
         self.forget(&home.place).await?;
+        if home.place.layer == Layer::Project {
+            self.forget_trust(&root, &home.place.name).await?;
+        }
         server.stop().await;
         self.layers.reload(&self.core);
         if let Some(bundle) = bundle {
@@ -237,22 +270,31 @@ impl Manager {
                 .ask_for(request, &params.directory, vec![(place, action)])
                 .await;
         }
-        match server.gate() {
-            Gate::Open | Gate::NeedsTrust | Gate::Forbidden { .. } | Gate::Outside { .. } => {}
+        let undecided = self.layers.undecided(&server);
+        match undecided {
             Gate::Refused if !server.is_empty => {}
-            _ => {
-                return Err(server
-                    .refusal()
-                    .unwrap_or_else(|| self.unknown(Path::new("/"), &server.name)));
-            }
+            Gate::Pending { .. } | Gate::Refused => return Err(self.refused(&server, &undecided)),
+            _ => {}
+        }
+        // What is not what was approved is not switched on unseen.
+        let approved = self.layers.ledger().approved.remove(&place);
+        if params.enabled && approved.is_some_and(|approved| approved != review::digest(&server.entry())) {
+            return self
+                .ask_for(request, &params.directory, vec![(place, Action::Switch(true))])
+                .await;
         }
         let home = self.home(Path::new("/"), Layer::User, &params.server);
         let (enabled, switched) = (params.enabled, place.clone());
+        let late = self.refused(&server, &Gate::Pending { expires_at: 0 });
         self.write(&home, move |whole| {
+            // Another process may have asked since it was looked at.
+            if ledger::is_asked(whole, &switched) {
+                return Err(late);
+            }
             switch(whole, &switched, enabled);
-            // The person decided: what was refused or changed since its approval counts again.
+            // The person decided: what was refused counts again.
             if enabled {
-                ledger::clear(whole, &switched);
+                ledger::reopen(whole, &switched);
             }
             Ok(())
         })
@@ -332,25 +374,45 @@ impl Manager {
         })
     }
 
-    /// Runs a change of a file where it may block. What the person writes into the user's file counts for what hung on
-    /// that place before, too.
+    /// Runs a change of a file where it may block.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         home: &Home,
         change: impl FnOnce(&CstObject) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let (path, readers, place) = (home.path.clone(), home.readers, home.place.clone());
-        let is_user = readers == Readers::Person;
         if let Some(root) = &place.root {
             super::gating::check_inside(&path, root)?;
         }
+        blocking(move || store::edit(&path, readers, change)).await
+    }
+
+    /// Why an entry about which a person has to decide is not changed by the way.
+    fn refused(&self, server: &Server, gate: &Gate) -> Error {
+        server
+            .refusal_by(gate)
+            .unwrap_or_else(|| self.unknown(Path::new("/"), &server.name))
+    }
+
+    /// What hangs on an entry of a project follows the person's change of it.
+    async fn follow(
+        &self,
+        from: &Place,
+        to: &Place,
+        entry: &ServerEntry,
+        is_open: bool,
+        is_switched: bool,
+    ) -> Result<(), Error> {
+        let ledger = self.layers.ledger();
+        if !ledger.knows(from) && !ledger.knows(to) {
+            return Ok(());
+        }
+        let (file, from, to) = (user_file(&self.core), from.clone(), to.clone());
+        let digest = review::digest(entry);
         blocking(move || {
-            store::edit(&path, readers, |whole| {
-                let outcome = change(whole)?;
-                if is_user && place.layer == Layer::User {
-                    ledger::clear(whole, &place);
-                }
-                Ok(outcome)
+            store::edit(&file, Readers::Person, |whole| {
+                ledger::follow(whole, (&from, &to), &digest, is_open, is_switched);
+                Ok(())
             })
         })
         .await
@@ -358,12 +420,7 @@ impl Manager {
 
     /// Drops requests, tombstones and switches of a place that stands in another file than they do.
     async fn forget(&self, place: &Place) -> Result<(), Error> {
-        let ledger = self.layers.ledger();
-        let is_known = ledger.requests.contains_key(place)
-            || ledger.tombstones.contains_key(place)
-            || ledger.approved.contains_key(place)
-            || ledger.switches.contains_key(place);
-        if !is_known {
+        if !self.layers.ledger().knows(place) {
             return Ok(());
         }
         let (file, place) = (user_file(&self.core), place.clone());
@@ -383,8 +440,7 @@ impl Manager {
             return Ok(());
         }
         self.forget(place).await?;
-        self.trust_entry(root, &format!("project:{}", place.name), entry)
-            .await
+        self.trust_entry(root, &project_key(&place.name), entry).await
     }
 
     /// What was accepted of the tools of a removed server, unless another entry launches the same thing.
@@ -435,9 +491,17 @@ struct Change {
     revision: Option<Revision>,
 }
 
+/// The entry after the change.
+struct Changed {
+    /// The digest of what stood there.
+    before: String,
+    /// Members we do not know included.
+    value: Value,
+    entry: ServerEntry,
+}
+
 impl Change {
-    /// The entry after the change, as text and as read.
-    fn entry(&self, whole: &CstObject) -> Result<(Value, ServerEntry), Error> {
+    fn entry(&self, whole: &CstObject) -> Result<Changed, Error> {
         let Some(stored) = store::get(whole, &["servers", &self.name]) else {
             return Err(Error::new(
                 ErrorKind::TargetMismatch,
@@ -463,7 +527,11 @@ impl Change {
         check_problems(&validate::problems(&known), "/set")?;
         let entry = serde_json::from_value(known)
             .map_err(|error| Error::new(ErrorKind::InvalidParams, error.to_string()).path("/set"))?;
-        Ok((value, entry))
+        Ok(Changed {
+            before: review::digest(&current),
+            value,
+            entry,
+        })
     }
 }
 

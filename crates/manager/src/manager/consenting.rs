@@ -99,6 +99,7 @@ impl Manager {
             })
             .await?;
         }
+        let is_removal = action == Some(Action::Remove);
         let digest = approved.as_ref().map(review::digest);
         let (wanted, before) = (place.clone(), stored.as_deref().map(review::digest));
         blocking(move || {
@@ -134,8 +135,10 @@ impl Manager {
         .await?;
         match approved {
             Some(entry) if of_project => {
-                self.trust_entry(root, &format!("project:{}", place.name), &entry)
-                    .await
+                if is_removal {
+                    return self.forget_trust(root, &place.name).await;
+                }
+                self.trust_entry(root, &project_key(&place.name), &entry).await
             }
             _ => Ok(()),
         }
@@ -150,7 +153,8 @@ impl Manager {
                 if ledger.requests.get(&place) != request.as_ref() {
                     return Err(pending::stale(&place.name));
                 }
-                ledger::clear(whole, &place);
+                // What was approved stays: an entry that differs from it is asked again before it is switched on.
+                ledger::put_request(whole, &place, None);
                 ledger::put_tombstone(whole, &place, Some(now));
                 Ok(())
             })
@@ -214,6 +218,44 @@ impl Manager {
         blocking(move || trust::change(&file, &root, change)).await
     }
 
+    /// Trust follows a person's change of an entry, to its new name too, where it was trusted as it was before.
+    pub(super) async fn follow_trust(
+        &self,
+        root: &Path,
+        (from, to): (&str, &str),
+        before: String,
+        entry: &ServerEntry,
+    ) -> Result<(), Error> {
+        let (from, to) = (project_key(from), project_key(to));
+        let entry = trusted_entry(entry, root);
+        self.change_trust(root, move |trusted| {
+            let mut trusted = trusted?;
+            let known = trusted.entries.remove(&from);
+            // A name that was trusted before says nothing about what comes to stand there.
+            trusted.entries.remove(&to);
+            if known.is_some_and(|known| known.digest == before) {
+                trusted.entries.insert(to, entry);
+            }
+            left(trusted)
+        })
+        .await
+    }
+
+    /// Trust in an entry that is no more: the same text is asked about should it come back.
+    pub(super) async fn forget_trust(&self, root: &Path, name: &str) -> Result<(), Error> {
+        let key = project_key(name);
+        let (_, _, trusted) = self.layers.to_trust(root);
+        if !trusted.is_some_and(|trusted| trusted.entries.contains_key(&key)) {
+            return Ok(());
+        }
+        self.change_trust(root, move |trusted| {
+            let mut trusted = trusted?;
+            trusted.entries.remove(&key);
+            left(trusted)
+        })
+        .await
+    }
+
     /// Trusts one entry as it stands, and leaves the rest of its project as trusted as it was.
     pub(super) async fn trust_entry(&self, root: &Path, key: &str, entry: &ServerEntry) -> Result<(), Error> {
         let (key, entry) = (key.to_owned(), trusted_entry(entry, root));
@@ -227,6 +269,16 @@ impl Manager {
         })
         .await
     }
+}
+
+/// An entry of a project's own file in `trust.json`.
+pub(super) fn project_key(name: &str) -> String {
+    format!("project:{name}")
+}
+
+/// A directory of which nothing is trusted any more has no place in the file.
+fn left(trusted: Trusted) -> Option<Trusted> {
+    (!trusted.entries.is_empty()).then_some(trusted)
 }
 
 fn trusted_entry(entry: &ServerEntry, base: &Path) -> TrustedEntry {
@@ -253,5 +305,10 @@ fn project_review(params: &McpTrust, item: &TrustItem, trusted: Option<&Trusted>
     review.before = known
         .filter(|known| known.digest != item.digest)
         .map(|known| known.target.clone());
+    let faults = item.faults.iter();
+    review.warnings.splice(
+        0..0,
+        faults.map(|fault| format!("does not start as it stands: {fault}")),
+    );
     review
 }

@@ -369,13 +369,18 @@ impl Server {
 
     /// Why it may not run, if it may not.
     pub fn refusal(&self) -> Option<Error> {
+        self.refusal_by(&self.gate())
+    }
+
+    /// The same for what stands behind its gate.
+    pub fn refusal_by(&self, gate: &Gate) -> Option<Error> {
         let mismatch = |what: &str, reason: &str, hint: &str| {
             Error::new(ErrorKind::TargetMismatch, format!("`{}` {what}", self.name))
                 .reason(reason)
                 .hint(hint)
                 .server(self.name.clone())
         };
-        match self.gate() {
+        match gate {
             Gate::Open if self.is_switched_on() => None,
             Gate::Outside { reason, .. } if self.is_switched_on() => Some(mismatch(
                 &format!("is not used: {reason}"),

@@ -58,6 +58,9 @@ pub fn text(review: &Review, paint: Paint) -> String {
 pub fn target(target: &Target) -> Vec<(&'static str, String)> {
     match target {
         Target::Local(local) => {
+            if local.command.is_empty() {
+                return vec![("command", "none; nothing would run".to_owned())];
+            }
             let mut lines = vec![("command", local.command.clone())];
             // An array, so that a blank in an argument cannot pass for two arguments.
             let argv = serde_json::to_string(&local.argv).unwrap_or_default();

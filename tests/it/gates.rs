@@ -1,0 +1,440 @@
+//! No write of a part decides about the whole: what waits, was refused or is not trusted stays so, whatever is written.
+
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::stories;
+use crate::support::{Host, StdioServer, TestEnv};
+
+pub fn stories() -> Vec<Trial> {
+    stories!("gates":
+        no_write_passes_a_decision_by, what_was_approved_stays_approved, a_switch_stays_where_it_is,
+        what_lapsed_is_asked_again, a_name_that_is_asked_for_is_taken, removal_forgets_trust,
+    )
+}
+
+/// An entry about which a person has to decide, or decided against it.
+struct Stand {
+    name: &'static str,
+    /// Brings `srv` there; what may run under this name is `server`.
+    make: fn(&TestEnv, &Host, &StdioServer),
+    /// What its status says, and goes on saying.
+    state: &'static str,
+    /// An administrator forbids it meanwhile; afterwards it must stand as it stood.
+    forbidden: bool,
+    /// Methods by which the person decides about all of it: what was shown or written by the person.
+    decided_by: &'static [&'static str],
+}
+
+fn ask(host: &Host, entry: &Value, scope: &str) {
+    host.must(
+        "mcp.add",
+        json!({ "name": "srv", "entry": entry, "gate": true, "replace": true, "scope": scope }),
+    );
+}
+
+fn decide(host: &Host, decision: &str) {
+    let pending = host.must("mcp.pending", json!({}));
+    let review = &pending["reviews"][0];
+    host.must(
+        "mcp.decide",
+        json!({ "server": "srv", "revision": review["revision"], "decision": decision }),
+    );
+}
+
+/// A hand that is not Pillion's changes what would be started.
+fn change_file(file: &std::path::Path) {
+    let text = std::fs::read_to_string(file).expect("the file");
+    let mut whole: Value = serde_json::from_str(&text).expect("JSON");
+    whole["servers"]["srv"]["args"] = json!(["--changed"]);
+    std::fs::write(file, whole.to_string()).expect("a file");
+}
+
+fn user_file(env: &TestEnv) -> std::path::PathBuf {
+    env.data().join("mcp.json")
+}
+
+fn project_file(env: &TestEnv) -> std::path::PathBuf {
+    env.project().join(".pillion/mcp.json")
+}
+
+fn approved(host: &Host, server: &StdioServer, scope: &str) {
+    ask(host, &server.entry(), scope);
+    decide(host, "approve");
+}
+
+fn stored(host: &Host, server: &StdioServer, scope: &str) {
+    host.must(
+        "mcp.add",
+        json!({ "name": "srv", "entry": server.entry(), "scope": scope, "start": false }),
+    );
+}
+
+fn asked(_: &TestEnv, host: &Host, server: &StdioServer) {
+    ask(host, &server.entry(), "user");
+}
+
+fn replaced(_: &TestEnv, host: &Host, server: &StdioServer) {
+    stored(host, server, "user");
+    let mut entry = server.entry();
+    entry["args"] = json!(["--wanted"]);
+    ask(host, &entry, "user");
+}
+
+fn changed_in_file(env: &TestEnv, host: &Host, server: &StdioServer) {
+    approved(host, server, "user");
+    change_file(&user_file(env));
+}
+
+fn rejected(env: &TestEnv, host: &Host, server: &StdioServer) {
+    asked(env, host, server);
+    decide(host, "reject");
+}
+
+fn replacement_rejected(env: &TestEnv, host: &Host, server: &StdioServer) {
+    replaced(env, host, server);
+    decide(host, "reject");
+}
+
+fn change_rejected(env: &TestEnv, host: &Host, server: &StdioServer) {
+    changed_in_file(env, host, server);
+    decide(host, "reject");
+}
+
+fn untrusted(env: &TestEnv, _: &Host, server: &StdioServer) {
+    crate::trust::write_project(env, &json!({ "srv": server.entry() }));
+}
+
+fn asked_in_a_project(_: &TestEnv, host: &Host, server: &StdioServer) {
+    ask(host, &server.entry(), "project");
+}
+
+fn untrusted_and_asked(env: &TestEnv, host: &Host, server: &StdioServer) {
+    untrusted(env, host, server);
+    asked_in_a_project(env, host, server);
+}
+
+fn untrusted_and_rejected(env: &TestEnv, host: &Host, server: &StdioServer) {
+    untrusted_and_asked(env, host, server);
+    decide(host, "reject");
+}
+
+fn changed_in_a_project(env: &TestEnv, host: &Host, server: &StdioServer) {
+    approved(host, server, "project");
+    change_file(&project_file(env));
+}
+
+fn trusted_and_changed(env: &TestEnv, host: &Host, server: &StdioServer) {
+    untrusted(env, host, server);
+    crate::trust::trust(host);
+    change_file(&project_file(env));
+}
+
+const fn stand(name: &'static str, make: fn(&TestEnv, &Host, &StdioServer), state: &'static str) -> Stand {
+    Stand {
+        name,
+        make,
+        state,
+        forbidden: false,
+        decided_by: &[],
+    }
+}
+
+const STANDS: [Stand; 15] = [
+    stand("asked for", asked, "pending"),
+    stand("to be replaced", replaced, "pending"),
+    stand("changed in its file", changed_in_file, "pending"),
+    Stand {
+        // A name without an entry is free.
+        decided_by: &["mcp.add", "mcp.import"],
+        ..stand("rejected", rejected, "disabled")
+    },
+    Stand {
+        decided_by: &["mcp.enable"],
+        ..stand("replacement rejected", replacement_rejected, "disabled")
+    },
+    stand("change rejected", change_rejected, "disabled"),
+    stand("untrusted", untrusted, "needs_trust"),
+    stand("asked for in a project", asked_in_a_project, "pending"),
+    stand("untrusted and asked for", untrusted_and_asked, "pending"),
+    Stand {
+        decided_by: &["mcp.enable"],
+        ..stand("untrusted and rejected", untrusted_and_rejected, "disabled")
+    },
+    stand("changed in a project", changed_in_a_project, "pending"),
+    stand("trusted and changed", trusted_and_changed, "needs_trust"),
+    Stand {
+        forbidden: true,
+        ..stand("forbidden, changed in its file", changed_in_file, "pending")
+    },
+    Stand {
+        forbidden: true,
+        ..stand("forbidden, to be replaced", replaced, "pending")
+    },
+    Stand {
+        forbidden: true,
+        ..stand("forbidden, untrusted", untrusted, "needs_trust")
+    },
+];
+
+/// Every write that is not the person's word about the whole entry `name`.
+fn writes(name: &str, layer: &str) -> Vec<(&'static str, Value)> {
+    let text = json!({ "mcpServers": { name: { "command": "true" } } }).to_string();
+    vec![
+        ("mcp.reload", json!({})),
+        ("mcp.start", json!({ "server": name })),
+        (
+            "mcp.edit",
+            json!({ "server": name, "layer": layer, "set": { "label": "Mine" } }),
+        ),
+        (
+            "mcp.edit",
+            json!({ "server": name, "layer": layer, "set": { "enabled": true, "env": { "A": "1" } } }),
+        ),
+        (
+            "mcp.edit",
+            json!({ "server": name, "layer": layer, "unset": ["/enabled"] }),
+        ),
+        (
+            "mcp.add",
+            json!({ "name": name, "entry": { "command": "true" }, "scope": layer }),
+        ),
+        ("mcp.import", json!({ "text": text, "scope": layer })),
+        (
+            "mcp.enable",
+            json!({ "server": name, "layer": "userPackage", "enabled": true }),
+        ),
+        (
+            "mcp.enable",
+            json!({ "server": name, "layer": "userPackage", "enabled": false }),
+        ),
+        (
+            "mcp.enable",
+            json!({ "server": name, "layer": layer, "enabled": false }),
+        ),
+        (
+            "mcp.edit",
+            json!({ "server": name, "layer": layer, "rename": "other" }),
+        ),
+    ]
+}
+
+fn no_write_passes_a_decision_by() {
+    for stand in &STANDS {
+        let mut env = TestEnv::new();
+        let server = env.plain_server("srv", json!({}));
+        let package = env.data().join("packages/lower");
+        std::fs::create_dir_all(&package).expect("a folder");
+        let lower = json!({ "servers": { "srv": { "command": "true", "enabled": false } } });
+        std::fs::write(package.join("mcp.json"), lower.to_string()).expect("a file");
+        let policy = env.tmp().join("policy.json");
+        std::fs::write(&policy, "{}").expect("a file");
+        env.set("PILLION_POLICY", &policy.to_string_lossy());
+        let host = Host::start(&env);
+        (stand.make)(&env, &host, &server);
+        let is_of_project = !state(&host, "srv", "project").is_empty();
+        let layer = if is_of_project { "project" } else { "user" };
+        assert_eq!(state(&host, "srv", layer), stand.state, "{}", stand.name);
+        let tried = |name: &str, method: &str, params: &Value| {
+            let what = format!("{}: {method} {params}", stand.name);
+            if stand.forbidden {
+                std::fs::write(&policy, json!({ "deny": [{ "name": "*" }] }).to_string()).expect("a file");
+                host.must("mcp.reload", json!({}));
+                assert_eq!(state(&host, name, layer), "disabled", "{what}");
+            }
+            let outcome = host.ask(method, params.clone());
+            if stand.forbidden {
+                std::fs::write(&policy, "{}").expect("a file");
+                host.must("mcp.reload", json!({}));
+            }
+            let name = match (&outcome, params["rename"].as_str()) {
+                (Ok(_), Some(new)) => new.to_owned(),
+                _ => name.to_owned(),
+            };
+            let after = state(&host, &name, layer);
+            assert!(
+                after == stand.state || after == "pending",
+                "{what}: {after}, {outcome:?}"
+            );
+            assert!(host.call(&name, "echo", json!({})).is_err(), "{what}");
+            assert!(server.log.starts().is_empty(), "{what}");
+            name
+        };
+        let mut name = "srv".to_owned();
+        for (method, params) in writes("srv", layer) {
+            if !stand.decided_by.contains(&method) || method == "mcp.enable" {
+                name = tried(&name, method, &params);
+            }
+        }
+        if !stand.decided_by.contains(&"mcp.enable") {
+            tried(
+                &name,
+                "mcp.enable",
+                &json!({ "server": name, "layer": layer, "enabled": true }),
+            );
+        }
+    }
+}
+
+/// The state of a name in one layer.
+fn state(host: &Host, name: &str, layer: &str) -> String {
+    let status = host.must("mcp.status", json!({}));
+    let records = status["servers"].as_array().into_iter().flatten();
+    let found = records
+        .clone()
+        .find(|record| record["name"] == name && record["layer"] == layer);
+    found
+        .and_then(|record| record["state"].as_str())
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// An entry that came through the gate stays under it: neither an edit nor the switch takes it out.
+fn what_was_approved_stays_approved() {
+    for (method, params) in [
+        ("mcp.edit", json!({ "server": "srv", "set": { "label": "Mine" } })),
+        (
+            "mcp.edit",
+            json!({ "server": "srv", "set": { "args": ["--mine"] } }),
+        ),
+        ("mcp.enable", json!({ "server": "srv", "enabled": false })),
+        ("mcp.enable", json!({ "server": "srv", "enabled": true })),
+    ] {
+        for (scope, file) in [
+            ("user", user_file as fn(&TestEnv) -> _),
+            ("project", project_file),
+        ] {
+            let env = TestEnv::new();
+            let server = env.plain_server("srv", json!({}));
+            let host = Host::start(&env);
+            approved(&host, &server, scope);
+            host.must(method, params.clone());
+            assert_ne!(
+                host.status("srv")["state"],
+                "pending",
+                "{scope} {method} {params}"
+            );
+            change_file(&file(&env));
+            assert_eq!(
+                host.status("srv")["state"],
+                "pending",
+                "{scope} {method} {params}"
+            );
+        }
+    }
+}
+
+/// A change of something else leaves the person's switch alone, under a new name too.
+fn a_switch_stays_where_it_is() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    untrusted(&env, &Host::start(&env), &server);
+    let host = Host::start(&env);
+    crate::trust::trust(&host);
+    host.must("mcp.enable", json!({ "server": "srv", "enabled": false }));
+    for params in [
+        json!({ "server": "srv", "set": { "label": "Mine" } }),
+        json!({ "server": "srv", "rename": "other" }),
+    ] {
+        let written = host.must("mcp.edit", params);
+        assert_eq!(written["server"]["state"], "disabled", "{written}");
+    }
+    assert!(server.log.starts().is_empty());
+    host.must(
+        "mcp.edit",
+        json!({ "server": "other", "set": { "enabled": true } }),
+    );
+    host.wait_state("other", "ready");
+}
+
+/// What a hand changed and nobody looked at for a day does not come to life by its switch.
+fn what_lapsed_is_asked_again() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    let host = Host::start(&env);
+    changed_in_file(&env, &host, &server);
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(25 * 60 * 60);
+    let file = std::fs::File::options()
+        .append(true)
+        .open(user_file(&env))
+        .expect("the file");
+    file.set_modified(old).expect("a time");
+    host.must("mcp.reload", json!({}));
+    assert_eq!(host.status("srv")["state"], "disabled");
+    let written = host.must("mcp.enable", json!({ "server": "srv", "enabled": true }));
+    assert_eq!(
+        (&written["server"]["state"], &written["review"]["target"]["argv"]),
+        (&json!("pending"), &json!(["--changed"])),
+        "{written}"
+    );
+    assert!(host.call("srv", "echo", json!({})).is_err());
+    decide(&host, "approve");
+    host.call("srv", "echo", json!({})).expect("approved");
+}
+
+fn a_name_that_is_asked_for_is_taken() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    env.write_config(&json!({ "mine": server.entry() }));
+    let host = Host::start(&env);
+    asked(&env, &host, &server);
+    let error = host
+        .ask("mcp.edit", json!({ "server": "mine", "rename": "srv" }))
+        .expect_err("taken");
+    assert_eq!(error.kind(), "name_taken");
+    assert_eq!(host.status("srv")["state"], "pending");
+    // A name that was refused is free for the person.
+    decide(&host, "reject");
+    host.must("mcp.edit", json!({ "server": "mine", "rename": "srv" }));
+    host.call("srv", "echo", json!({}))
+        .expect("the person's own entry");
+}
+
+/// An entry that comes back is asked about again; other directories are not touched.
+fn removal_forgets_trust() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    let both = json!({ "srv": server.entry(), "other": server.entry() });
+    crate::trust::write_project(&env, &both);
+    let elsewhere = env.tmp().join("elsewhere");
+    std::fs::create_dir_all(elsewhere.join(".pillion")).expect("a folder");
+    std::fs::copy(project_file(&env), elsewhere.join(".pillion/mcp.json")).expect("a copy");
+    let host = Host::start(&env);
+    crate::trust::trust(&host);
+    let there = elsewhere.to_string_lossy().into_owned();
+    let review = host
+        .request("mcp.trust", json!({ "directory": there }))
+        .expect("a review");
+    host.request(
+        "mcp.trust",
+        json!({ "directory": there, "action": "grant", "revision": review["revision"] }),
+    )
+    .expect("granted");
+    let keys = || {
+        let text = std::fs::read_to_string(env.data().join("trust.json")).expect("the file");
+        let whole: Value = serde_json::from_str(&text).expect("JSON");
+        let of = |directory: &std::path::Path| -> Vec<String> {
+            let real = std::fs::canonicalize(directory).expect("a path");
+            let entries = &whole["directories"][&*real.to_string_lossy()]["entries"];
+            entries
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(key, _)| key.clone())
+                .collect()
+        };
+        (of(&env.project()), of(&elsewhere))
+    };
+    let all = vec!["project:other".to_owned(), "project:srv".to_owned()];
+    assert_eq!(keys(), (all.clone(), all.clone()));
+    host.must("mcp.remove", json!({ "server": "srv" }));
+    assert_eq!(keys(), (vec!["project:other".to_owned()], all.clone()));
+    // A new name is not a second one.
+    host.must("mcp.edit", json!({ "server": "other", "rename": "third" }));
+    assert_eq!(keys(), (vec!["project:third".to_owned()], all.clone()));
+    host.must("mcp.remove", json!({ "server": "third" }));
+    assert_eq!(keys(), (Vec::new(), all));
+    crate::trust::write_project(&env, &both);
+    assert_eq!(host.must("mcp.status", json!({}))["trust"], "untrusted");
+    assert_eq!(host.status("srv")["state"], "needs_trust");
+}

@@ -240,7 +240,7 @@ impl<'f> Choice<'f> {
         issues.truncate(crate::limits::ISSUES);
         ChosenProfile {
             name: ProfileName::from(self.name),
-            chosen_by: self.by.clone(),
+            chosen_by: self.by,
             issues: (!issues.is_empty()).then_some(issues),
         }
     }

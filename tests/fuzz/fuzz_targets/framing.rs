@@ -20,7 +20,11 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let piece = usize::from(*piece) + 1;
     let mut framer = Framer::new(LIMIT);
     let items = feed(&mut framer, bytes, piece);
-    assert_eq!(items, feed(&mut Framer::new(LIMIT), bytes, piece), "reading is not repeatable");
+    assert_eq!(
+        items,
+        feed(&mut Framer::new(LIMIT), bytes, piece),
+        "reading is not repeatable"
+    );
     let mut held = 0;
     for item in &items {
         held += match item {
@@ -38,9 +42,23 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     }
     assert!(held <= bytes.len(), "more came out than went in");
     // Whatever state that left: more than any body it may wait for, then a good frame.
-    feed(&mut framer, &[&[b' '; LIMIT + 200][..], b"\r\n\r\n"].concat(), piece);
-    let last = feed(&mut framer, b"Content-Length: 2\r\n\r\n{}", piece).pop();
-    assert_eq!(last, Some(Item::Message(b"{}".to_vec())), "the next good frame is lost");
+    feed(
+        &mut framer,
+        &[&[b' '; LIMIT + 200][..], b"\r\n\r\n"].concat(),
+        piece,
+    );
+    // The end of a body over the limit may lie in the middle of a frame, which is lost with it; the next one is not.
+    // What a body that was announced too long has swallowed comes out after a pause.
+    let good = b"Content-Length: 2\r\n\r\n{}".repeat(2);
+    let mut items = feed(&mut framer, &good, piece);
+    framer.settle();
+    items.extend(std::iter::from_fn(|| framer.next()));
+    let last = items.pop();
+    assert_eq!(
+        last,
+        Some(Item::Message(b"{}".to_vec())),
+        "the next good frame is lost"
+    );
 });
 
 fn feed(framer: &mut Framer, mut bytes: &[u8], piece: usize) -> Vec<Item> {

@@ -4,6 +4,7 @@ use protocol::{ErrorKind, Issue, IssueKind, PasteForm, Scope, ServerEntry};
 
 use super::server_json::ServerJson;
 use super::{Dialect, Input, Outcome, command, container, links, markup, wrapped};
+use crate::config::validate;
 
 /// A pasted text, taken apart.
 #[derive(Debug)]
@@ -129,10 +130,6 @@ fn one(text: &str) -> Pasted {
             url: Some(text.into()),
             ..Default::default()
         };
-        let problems = crate::config::validate::problems(&serde_json::to_value(&entry).unwrap_or_default());
-        if let Some(problem) = problems.first() {
-            return refused(PasteForm::Url, &problem.message);
-        }
         return commanded(
             PasteForm::Url,
             Ok(command::Commanded {
@@ -269,7 +266,7 @@ fn commands(text: &str) -> Pasted {
         described: Vec::new(),
     };
     for line in lines {
-        match command::read(line) {
+        match command::read(line).and_then(valid) {
             Ok(mut one) => {
                 pasted.inputs.append(&mut one.inputs);
                 pasted.servers.push(one.into());
@@ -316,7 +313,7 @@ fn without_prompt(line: &str) -> &str {
 }
 
 fn commanded(form: PasteForm, outcome: Result<command::Commanded, String>) -> Pasted {
-    match outcome {
+    match outcome.and_then(valid) {
         Ok(mut one) => Pasted {
             form,
             inputs: std::mem::take(&mut one.inputs),
@@ -325,6 +322,15 @@ fn commanded(form: PasteForm, outcome: Result<command::Commanded, String>) -> Pa
             described: Vec::new(),
         },
         Err(reason) => refused(form, &reason),
+    }
+}
+
+/// A draft that could not be added is refused at once, with the reason.
+fn valid(one: command::Commanded) -> Result<command::Commanded, String> {
+    let entry = serde_json::to_value(&one.entry).map_err(|error| error.to_string())?;
+    match validate::problems(&entry).into_iter().next() {
+        None => Ok(one),
+        Some(problem) => Err(problem.message),
     }
 }
 

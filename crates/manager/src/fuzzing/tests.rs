@@ -38,3 +38,13 @@ fn server_json() {
 fn bundle() {
     replay("bundle", super::bundle);
 }
+
+#[test]
+fn what_could_not_be_added_is_no_draft() {
+    let read = crate::exchange::paste::read("claude mcp add --transport http s https://%");
+    assert!(read.servers.is_empty());
+    assert_eq!(
+        read.problems[0].message,
+        "`url` is no URL: invalid international domain name"
+    );
+}

@@ -127,6 +127,6 @@ mod tests {
         assert_eq!(place("{\n\"a\": "), Some(2));
         assert_eq!(place("\n\n{\"a\": oops oops}"), Some(3));
         assert_eq!(place("a = 1\nb = \n"), Some(2));
-        assert_eq!(place("a:\n  - b: [\n"), Some(3));
+        assert_eq!(place("a:\n  - b: [\n"), Some(2));
     }
 }

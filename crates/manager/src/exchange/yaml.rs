@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Value};
 
-use super::document::Fault;
+use super::document::{Fault, fault_at};
 use super::edit::Target;
 use crate::config::syntax::Place;
 
@@ -66,7 +66,12 @@ fn parse(text: &str) -> Result<(Option<Node>, bool), Fault> {
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
             let at = error.marker();
-            fault(at.line(), at.col() + 1, format!("no YAML: {}", error.info()))
+            let message = format!("no YAML: {}", error.info());
+            // The parser sees a line end behind the last line, and is at its other side where something is missing.
+            if at.line() > text.matches('\n').count() + 1 {
+                return fault_at(text, text.len(), message);
+            }
+            fault(at.line(), at.col() + 1, message)
         })?;
         let (line, column) = (span.start.line().saturating_sub(1), span.start.col());
         let last = span.end.line().saturating_sub(1);

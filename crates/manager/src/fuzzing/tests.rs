@@ -48,3 +48,12 @@ fn what_could_not_be_added_is_no_draft() {
         "`url` is no URL: invalid international domain name"
     );
 }
+
+#[test]
+fn a_fault_at_the_end_is_on_the_last_line() {
+    let fault = crate::exchange::document::read("a: { b: c").unwrap_err();
+    assert_eq!(
+        fault.place,
+        Some(crate::config::syntax::Place { line: 1, column: 10 })
+    );
+}

@@ -15,7 +15,9 @@ use crate::stories;
 use crate::support::{TestEnv, clock};
 
 pub fn stories() -> Vec<Trial> {
-    stories!("terminal": answered, corrected, declined, interrupted, named_while_waited_for, no_colour, the_demo)
+    stories!("terminal":
+        answered, corrected, declined, interrupted, named_while_waited_for, no_colour, the_demo, servers_are_told_the_same,
+    )
 }
 
 /// A command in a terminal of 100 columns.
@@ -256,4 +258,31 @@ fn the_demo() {
         0,
         "files are left"
     );
+}
+
+/// What a server offers may depend on what the client can do: a lock made in a terminal must hold in a script.
+fn servers_are_told_the_same() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    env.write_config(&json!({ "srv": server.entry() }));
+    let mut command = env.command();
+    command.args(["tools", "srv"]);
+    assert_eq!(Terminal::run(command).end().0, Some(0));
+    let piped = env
+        .command()
+        .args(["tools", "srv"])
+        .output()
+        .expect("the binary starts");
+    assert!(piped.status.success(), "{piped:?}");
+    let told: Vec<_> = server
+        .log
+        .requests("initialize")
+        .iter()
+        .map(|request| request["params"]["capabilities"].clone())
+        .collect();
+    let [in_terminal, in_script] = &told[..] else {
+        panic!("{told:?}")
+    };
+    assert_eq!(in_terminal, in_script);
+    assert!(in_script["elicitation"]["url"].is_object(), "{in_script}");
 }

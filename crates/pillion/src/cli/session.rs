@@ -254,7 +254,9 @@ fn options(terminal: Terminal) -> InitializationOptions {
         client_name: Some("pillion".to_owned()),
         capabilities: Some(HostCapabilities {
             questions: Some(terminal.asks),
-            url_questions: Some(terminal.asks),
+            // Servers are told the same in a terminal and in a script: some offer other tools to a client that opens
+            // no addresses, and a lock made in the one must hold in the other. Nobody there is declined all the same.
+            url_questions: Some(true),
             // A server that is told of roots may prefer them to the folders its entry names: the folder a person
             // happens to stand in must not open itself.
             roots: Some(false),

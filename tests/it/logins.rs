@@ -22,7 +22,7 @@ pub fn stories() -> Vec<Trial> {
         a_denial_and_an_interrupt_have_codes_of_their_own,
         looking_changes_nothing,
         others_are_told_that_they_have_no_login,
-        accounts_are_kept_apart,
+        accounts_are_kept_apart, hosts_that_want_it_are_kept_apart,
         what_is_configured_goes_before_metadata,
         a_deadline_has_a_code_of_its_own,
         a_crash_at_any_write_loses_no_token,
@@ -378,6 +378,28 @@ fn accounts_are_kept_apart() {
         .map(|one| (text(&one["server"]), text(&one["account"]), text(&one["keptIn"])))
         .collect();
     assert_eq!(accounts, [("srv", "", "file"), ("job", "work", "file")]);
+}
+
+/// A host with a profile of its own for logins neither uses those of others nor gives its own away.
+fn hosts_that_want_it_are_kept_apart() {
+    let (env, server) = world();
+    env.write_config(&json!({ "srv": server.entry() }));
+    let host = Host::start(&env);
+    host.start_server("srv");
+    browser::open(text(&start_login(&host)["url"]));
+    host.wait_state("srv", "ready");
+    let apart = Host::start_with(&env, crate::handshake::options(json!({ "profile": "zed" })));
+    assert_eq!(text(&apart.start_server("srv")["state"]), "needs_auth");
+    browser::open(text(&start_login(&apart)["url"]));
+    apart.wait_state("srv", "ready");
+    let listed = apart.must("mcp.auth.list", json!({}));
+    let accounts: Vec<&str> = listed["credentials"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|one| text(&one["account"]))
+        .collect();
+    assert_eq!(accounts, ["", "~zed"]);
 }
 
 fn what_is_configured_goes_before_metadata() {

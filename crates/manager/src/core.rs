@@ -42,6 +42,8 @@ pub(crate) struct Settings {
     pub result_chars: usize,
     pub resource_tools: ResourceTools,
     pub dialect: Dialect,
+    /// What keeps this host's logins apart from those of others.
+    pub login_profile: Option<String>,
 }
 
 impl Settings {
@@ -60,6 +62,15 @@ impl Settings {
                 .map_or(limits::RESULT_CHARS, |chars| chars as usize),
             resource_tools: options.resource_tools.unwrap_or(ResourceTools::Pillion),
             dialect: options.dialect.unwrap_or(Dialect::None),
+            login_profile: options.profile.clone(),
+        }
+    }
+
+    /// Under which account a login of an entry is kept: its own, apart for each host that wants that.
+    pub fn account(&self, own: Option<&str>) -> Option<String> {
+        match &self.login_profile {
+            Some(profile) => Some(format!("{}~{profile}", own.unwrap_or_default())),
+            None => own.map(str::to_owned),
         }
     }
 }

@@ -68,7 +68,8 @@ pub struct InitializationOptions {
     /// `defaultProfile` of the user's file counts. A name that nobody knows leaves every server out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_profile: Option<ProfileName>,
-    /// Keeps the logins of this host apart from those of others; not a set of servers.
+    /// Keeps the logins of this host apart from those of others: each is stored under `account~profile`. Not a set of
+    /// servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Text<1, 64>>")]
     pub profile: Option<String>,

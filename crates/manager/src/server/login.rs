@@ -88,7 +88,8 @@ impl Server {
         if !expander.unset().is_empty() {
             return None;
         }
-        Some(Key::new(&url, entry.account.as_deref()))
+        let account = self.core.settings().account(entry.account.as_deref());
+        Some(Key::new(&url, account.as_deref()))
     }
 
     /// What is stored of its login.
@@ -419,11 +420,12 @@ pub(super) async fn settings_of(
             return Err(wrong(format!("the method `{method}` is not known")));
         }
     };
-    let host = &core.settings().client_name;
+    let settings = core.settings();
+    let host = &settings.client_name;
     Ok(Settings {
         network: network.of_logins(),
         socket,
-        account: entry.account.clone(),
+        account: settings.account(entry.account.as_deref()),
         title: entry.label.clone().unwrap_or_else(|| name.to_owned()),
         client_id,
         client_secret: client_secret.map(Secret::new),

@@ -203,7 +203,10 @@ fn a_login_is_shown_copied_and_pasted_in_a_terminal() {
     terminal.when("auth URL copied", &format!("{pasted}\r"));
     let (code, screen) = terminal.end();
     assert_eq!(code, Some(0), "{screen}");
-    assert!(screen.contains("`srv` is authorized and ready"), "{screen}");
+    assert!(
+        screen.contains("`srv` is authorized and ready, with 1 tool\r\n"),
+        "{screen}"
+    );
     assert!(env.opened().is_empty());
 }
 

@@ -101,7 +101,13 @@ async fn settled(session: &Session, name: &str) -> Result<Option<Result<Exit, Fa
     match (&status.error, status.auth) {
         (_, Some(Auth::Authorized)) if status.state == State::Ready => {
             if !session.json {
-                eprintln!("`{name}` is authorized and ready");
+                let tools = super::tools::list(session, Some(name)).await?.items.len();
+                let tools = if tools == 1 {
+                    "1 tool".to_owned()
+                } else {
+                    format!("{tools} tools")
+                };
+                eprintln!("`{name}` is authorized and ready, with {tools}");
             }
             Ok(Some(Ok(Exit::Done)))
         }

@@ -117,7 +117,7 @@ fn exported_and_imported() {
         assert!(
             plain["warnings"]
                 .to_string()
-                .contains("${REMOTE_HEADERS_AUTHORIZATION}"),
+                .contains("`REMOTE_HEADERS_AUTHORIZATION`"),
             "{plain}"
         );
         let masked = host.must("mcp.export", json!({ "format": format, "secrets": "mask" }));

@@ -17,6 +17,7 @@ pub fn stories() -> Vec<Trial> {
         exported_to_a_file, unknown_names, found_on_this_machine, imported, broken_files_are_named,
         written_into_another_program, what_differs_is_shown, the_other_way, secrets_in_another_program,
         links_and_broken_files, every_program_there_and_back, pasted_by_a_script, pasted_in_a_terminal,
+        secrets_inside_of_texts,
     )
 }
 
@@ -58,6 +59,76 @@ fn with_servers() -> TestEnv {
     env
 }
 
+/// Secrets stand in addresses, options and headers too; each leaves as a mask or as a variable of its own.
+fn secrets_inside_of_texts() {
+    let env = TestEnv::new();
+    let args = ["args", "env", "headers"];
+    env.write_config(&json!({
+        "one": {
+            "command": "npx",
+            "args": ["foo", "postgres://u:pw-1@h/db", "--password=pw-2", "--header", "Authorization: Bearer pw-3"],
+            "env": { "DSN": "postgres://u:pw-4@h/db", "API_KEY": "pw-5", "NOTES": "{\"token\": \"pw-6\"}" },
+        },
+        "two": { "url": "https://u:pw-7@h.example/mcp?api_key=pw-8&x=1" },
+        "three": { "command": "y", "env": { "API_KEY": "pw-9" } },
+        "four": { "command": "y", "env": { "DSN": "pw-0" }, "source": "catalog:postgres" },
+    }));
+    for command in [
+        &["status"][..],
+        &["status", "--json"],
+        &["config"],
+        &["config", "--json"],
+        &["export", "--format", "cursor"],
+        &["export", "--format", "vscode"],
+        &["export", "--secrets", "mask"],
+    ] {
+        let shown = run(&env, command);
+        assert!(shown.status.success(), "{shown:?}");
+        assert!(
+            !out(&shown).contains("pw-") && !err(&shown).contains("pw-"),
+            "{shown:?}"
+        );
+    }
+    let whole = run(&env, &["export", "--format", "cursor", "--json"]);
+    let text = document(&whole)["text"].as_str().expect("a text").to_owned();
+    let servers = serde_json::from_str::<Value>(&text).expect("JSON")["mcpServers"].take();
+    let of = |name: &str| -> Vec<Value> {
+        args.iter()
+            .filter_map(|member| servers[name].get(member).cloned())
+            .collect()
+    };
+    assert_eq!(
+        of("one"),
+        [
+            json!([
+                "foo",
+                "postgres://u:${env:ONE_ARGS_1_PASSWORD}@h/db",
+                "--password=${env:ONE_ARGS_2_PASSWORD}",
+                "--header",
+                "Authorization: ${env:ONE_ARGS_4_AUTHORIZATION}",
+            ]),
+            json!({
+                "API_KEY": "${env:API_KEY}",
+                "DSN": "postgres://u:${env:DSN_PASSWORD}@h/db",
+                "NOTES": "{\"token\": \"${env:NOTES_TOKEN}\"}",
+            }),
+        ]
+    );
+    assert_eq!(
+        servers["two"]["url"],
+        "https://u:${env:TWO_URL_PASSWORD}@h.example/mcp?api_key=${env:TWO_URL_API_KEY}&x=1"
+    );
+    assert_eq!(of("three"), [json!({ "API_KEY": "${env:THREE_ENV_API_KEY}" })]);
+    assert_eq!(of("four"), [json!({ "DSN": "${env:DSN}" })]);
+    let said = err(&run(&env, &["export", "two", "--format", "cursor"]));
+    assert!(
+        said.contains(
+            "`two`: the password in the address was left out: set `TWO_URL_PASSWORD` where Cursor starts"
+        ),
+        "{said}"
+    );
+}
+
 fn entries(env: &TestEnv) -> Value {
     let text = fs::read_to_string(env.data().join("mcp.json")).unwrap_or_default();
     serde_json::from_str::<Value>(&text).unwrap_or_default()["servers"].take()
@@ -90,7 +161,10 @@ fn exported_to_a_file() {
         written.status.success() && out(&written).is_empty(),
         "{written:?}"
     );
-    assert!(err(&written).contains("`API_TOKEN` is read from"), "{written:?}");
+    assert!(
+        err(&written).contains("`API_TOKEN` was left out: set `API_TOKEN` where Cursor starts"),
+        "{written:?}"
+    );
     assert!(
         err(&written).contains("Cursor knows no default for `P`"),
         "{written:?}"

@@ -1,16 +1,22 @@
 //! What is a secret in an entry, and how it looks from outside.
 
+mod text;
+
 use protocol::{OauthSetting, ServerEntry};
+
+pub(crate) use self::text::{Piece, replaced};
+use crate::find::gallery;
 
 /// Stands for a secret in everything that leaves the process.
 pub(crate) const MASK: &str = "********";
 
-const SECRET_WORDS: [&str; 8] = [
+const SECRET_WORDS: [&str; 9] = [
     "token",
     "key",
     "secret",
     "password",
     "passwd",
+    "passphrase",
     "credential",
     "authorization",
     "cookie",
@@ -18,8 +24,9 @@ const SECRET_WORDS: [&str; 8] = [
 
 /// Whether the value under this name of `env`, `headers`, an option or a query is a secret.
 pub(crate) fn is_secret_name(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    SECRET_WORDS.iter().any(|word| name.contains(word))
+    const ENDINGS: [&str; 3] = ["_pat", "_pwd", "_creds"];
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    SECRET_WORDS.iter().any(|word| name.contains(word)) || ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
 /// Whether a variable of this name is kept from servers of a project, unless their entry lists it.
@@ -40,10 +47,9 @@ pub(crate) fn is_credential_name(name: &str) -> bool {
         "REDIS_URL",
         "MONGODB_URI",
     ];
-    const ENDINGS: [&str; 5] = ["_PAT", "_PWD", "_DSN", "_AUTH", "_CREDS"];
+    const ENDINGS: [&str; 2] = ["_DSN", "_AUTH"];
     let upper = name.to_ascii_uppercase();
     is_secret_name(name)
-        || upper.contains("PASSPHRASE")
         || NAMES.contains(&upper.as_str())
         || ENDINGS.iter().any(|ending| upper.ends_with(ending))
 }
@@ -89,61 +95,112 @@ fn is_literal(value: &str) -> bool {
     !rest.is_empty()
 }
 
+/// Where an entry holds secrets in one of its texts.
+pub(crate) struct Found {
+    /// A JSON Pointer into the entry.
+    pub pointer: String,
+    /// In their order; one without a word is the whole text.
+    pub pieces: Vec<Piece>,
+}
+
 /// An entry as it may leave the process, with pointers to what is masked.
 pub(crate) fn masked(entry: &ServerEntry) -> (ServerEntry, Vec<String>) {
-    let mut entry = entry.clone();
-    let mut pointers = Vec::new();
-    for (member, map) in [("env", &mut entry.env), ("headers", &mut entry.headers)] {
-        for (name, value) in map.iter_mut().flatten() {
-            // `Bearer ${TOKEN}` shows its reference; a literal beside it would be a secret.
-            if is_secret_name(name) && is_literal(value) && !is_scheme_and_reference(value) {
-                MASK.clone_into(value);
-                pointers.push(super::validate::pointer(&[member, name]));
-            }
+    let found = found(entry);
+    if found.is_empty() {
+        return (entry.clone(), Vec::new());
+    }
+    let mut value = serde_json::to_value(entry).unwrap_or_default();
+    for found in &found {
+        if let Some(slot) = value.pointer_mut(&found.pointer) {
+            let text = slot.as_str().unwrap_or_default();
+            *slot = text::replaced(text, &found.pieces, |_| MASK.to_owned()).into();
         }
     }
-    if let Some(OauthSetting::On(oauth)) = &mut entry.oauth {
+    let pointers = found.into_iter().map(|found| found.pointer).collect();
+    // Only texts changed, so it fits as before; should it not, nothing is shown rather than a secret.
+    (serde_json::from_value(value).unwrap_or_default(), pointers)
+}
+
+/// Every secret that stands in an entry itself.
+pub(crate) fn found(entry: &ServerEntry) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut add = |pointer: String, pieces: Vec<Piece>| {
+        if !pieces.is_empty() {
+            found.push(Found { pointer, pieces });
+        }
+    };
+    let marked = marked(entry);
+    for (member, map) in [("env", &entry.env), ("headers", &entry.headers)] {
+        for (name, value) in map.iter().flatten() {
+            let pointer = super::validate::pointer(&[member, name]);
+            let is_secret = is_secret_name(name) || marked.contains(&&*pointer);
+            let pieces = match is_secret {
+                // `Bearer ${TOKEN}` shows its reference; a literal beside it would be a secret.
+                true if is_literal(value) && !is_scheme_and_reference(value) => whole(value),
+                true => Vec::new(),
+                false => text::pieces(value),
+            };
+            add(pointer, pieces);
+        }
+    }
+    if let Some(OauthSetting::On(oauth)) = &entry.oauth {
         let mut secrets = vec![
-            ("/oauth/clientSecret", oauth.client_secret.as_mut()),
-            ("/oauth/privateKey", oauth.private_key.as_mut()),
-            ("/oauth/assertion", oauth.assertion.as_mut()),
+            ("/oauth/clientSecret", oauth.client_secret.as_ref()),
+            ("/oauth/privateKey", oauth.private_key.as_ref()),
+            ("/oauth/assertion", oauth.assertion.as_ref()),
         ];
-        if let Some(enterprise) = &mut oauth.enterprise {
+        if let Some(enterprise) = &oauth.enterprise {
             secrets.push((
                 "/oauth/enterprise/clientSecret",
-                enterprise.client_secret.as_mut(),
+                enterprise.client_secret.as_ref(),
             ));
-            secrets.push((
-                "/oauth/enterprise/subjectToken",
-                Some(&mut enterprise.subject_token),
-            ));
+            secrets.push(("/oauth/enterprise/subjectToken", Some(&enterprise.subject_token)));
         }
         for (pointer, secret) in secrets {
             if let Some(secret) = secret.filter(|secret| is_literal(secret)) {
-                MASK.clone_into(secret);
-                pointers.push(pointer.to_owned());
+                add(pointer.to_owned(), whole(secret));
             }
         }
     }
-    for (member, words) in [
-        ("args", &mut entry.args),
-        ("headersHelper", &mut entry.headers_helper),
-    ] {
-        for words in words.iter_mut() {
-            for (index, masked) in masked_arguments(words) {
-                words[index] = masked;
-                pointers.push(format!("/{member}/{index}"));
-            }
+    for (member, words) in [("args", &entry.args), ("headersHelper", &entry.headers_helper)] {
+        for (index, pieces) in in_arguments(words.as_deref().unwrap_or_default()) {
+            add(format!("/{member}/{index}"), pieces);
         }
     }
-    if let Some(url) = &mut entry.url {
-        let shown = masked_url(url);
-        if **url != *shown {
-            *url = shown.into();
-            pointers.push("/url".to_owned());
+    if let Some(url) = &entry.url {
+        let pieces = if marked.contains(&"/url") && is_literal(url) {
+            whole(url)
+        } else {
+            text::pieces(url)
+        };
+        add("/url".to_owned(), pieces);
+    }
+    let others = [
+        ("command", &entry.command),
+        ("label", &entry.label),
+        ("source", &entry.source),
+    ];
+    for (member, value) in others {
+        if let Some(value) = value {
+            add(format!("/{member}"), text::pieces_of_addresses(value));
         }
     }
-    (entry, pointers)
+    found
+}
+
+/// Members that the list an entry was made from calls secret, whatever their names.
+fn marked(entry: &ServerEntry) -> Vec<&'static str> {
+    let source = entry.source.as_deref().unwrap_or_default();
+    let listed = source.strip_prefix("catalog:").and_then(gallery::listed);
+    let needs = listed.into_iter().flat_map(|listed| &listed.needs);
+    needs.filter(|need| need.secret).map(|need| &*need.at).collect()
+}
+
+fn whole(text: &str) -> Vec<Piece> {
+    vec![Piece {
+        range: 0..text.len(),
+        word: String::new(),
+    }]
 }
 
 fn is_scheme_and_reference(value: &str) -> bool {
@@ -152,96 +209,35 @@ fn is_scheme_and_reference(value: &str) -> bool {
     })
 }
 
-/// Arguments whose value is a secret: `--token=x`, `--token x`, `API_KEY=x`.
-fn masked_arguments(args: &[String]) -> Vec<(usize, String)> {
-    let mut masked = Vec::new();
+/// Arguments that hold a secret: `--token=x`, `--token x`, `API_KEY=x`, an address with a password.
+fn in_arguments(args: &[String]) -> Vec<(usize, Vec<Piece>)> {
+    let mut found = Vec::new();
     let mut value_of_secret = false;
     for (index, argument) in args.iter().enumerate() {
-        if value_of_secret && !argument.starts_with('-') {
-            if is_literal(argument) {
-                masked.push((index, MASK.to_owned()));
-            }
-            value_of_secret = false;
-            continue;
-        }
-        value_of_secret = false;
-        if let Some((name, value)) = argument.split_once('=') {
-            let is_option =
-                name.starts_with('-') || name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-            if is_option && is_secret_name(name) && is_literal(value) {
-                masked.push((index, format!("{name}={MASK}")));
-            }
-        } else if argument.starts_with('-') && is_secret_name(argument) {
-            value_of_secret = true;
+        let is_value = value_of_secret && !argument.starts_with('-');
+        value_of_secret = !is_value
+            && argument.starts_with('-')
+            && !argument.contains('=')
+            && text::is_secret_word(argument);
+        let pieces = match is_value {
+            true if is_literal(argument) => whole(argument),
+            true => Vec::new(),
+            false => text::pieces(argument),
+        };
+        if !pieces.is_empty() {
+            found.push((index, pieces));
         }
     }
-    masked
+    found
 }
 
 /// The arguments of a command line as they may be shown.
 pub(crate) fn shown_arguments(args: &[String]) -> Vec<String> {
     let mut shown = args.to_vec();
-    for (index, masked) in masked_arguments(args) {
-        shown[index] = masked;
+    for (index, pieces) in in_arguments(args) {
+        shown[index] = text::replaced(&args[index], &pieces, |_| MASK.to_owned());
     }
     shown
-}
-
-/// A URL without its password and the values of secret-looking query names; the rest byte for byte, references too.
-pub(crate) fn masked_url(text: &str) -> String {
-    let (before, fragment) = text
-        .split_once('#')
-        .map_or((text, None), |(before, fragment)| (before, Some(fragment)));
-    let (address, query) = before
-        .split_once('?')
-        .map_or((before, None), |(address, query)| (address, Some(query)));
-    let mut shown = without_password(address);
-    if let Some(query) = query {
-        let pairs: Vec<String> = query.split('&').map(masked_pair).collect();
-        shown = format!("{shown}?{}", pairs.join("&"));
-    }
-    if let Some(fragment) = fragment {
-        shown = format!("{shown}#{fragment}");
-    }
-    shown
-}
-
-fn masked_pair(pair: &str) -> String {
-    let Some((name, value)) = pair.split_once('=') else {
-        return pair.to_owned();
-    };
-    // A name may be written `api%5Fkey`.
-    let is_secret = url::form_urlencoded::parse(name.as_bytes()).any(|(name, _)| is_secret_name(&name));
-    if is_secret && is_literal(value) {
-        format!("{name}={MASK}")
-    } else {
-        pair.to_owned()
-    }
-}
-
-/// The part before the query with its password masked.
-fn without_password(address: &str) -> String {
-    let start = address.find("://").map_or(0, |at| at + 3);
-    let (scheme, rest) = address.split_at(start);
-    let end = rest.find(['/', '\\']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    if start > 0
-        && let Some((user, host)) = authority.rsplit_once('@')
-        && let Some((user, password)) = user.split_once(':')
-    {
-        if is_literal(password) {
-            return format!("{scheme}{user}:{MASK}@{host}{path}");
-        }
-        return address.to_owned();
-    }
-    // Parsers take a `https:/` for a `https://`, too.
-    if let Ok(mut url) = url::Url::parse(address)
-        && url.password().is_some()
-        && url.set_password(Some(MASK)).is_ok()
-    {
-        return url.to_string();
-    }
-    address.to_owned()
 }
 
 /// A URL without credentials, query and fragment, as a status shows it.
@@ -342,14 +338,15 @@ mod tests {
             ("https://u:p@${HOST}/a@b", "https://u:********@${HOST}/a@b"),
             ("https://u:${PW}@H:443/mcp", "https://u:${PW}@H:443/mcp"),
             ("https://u:p@q@H", "https://u:********@H"),
-            ("https:/u:p@h/x", "https://u:********@h/x"),
+            ("https:/u:p@h/x", "https:/u:********@h/x"),
             ("https://h/mcp?token", "https://h/mcp?token"),
             (
                 "https://h/mcp?next=https://u:p@h/",
-                "https://h/mcp?next=https://u:p@h/",
+                "https://h/mcp?next=https://u:********@h/",
             ),
         ] {
-            assert_eq!(masked_url(url), expected, "{url}");
+            let shown = replaced(url, &text::pieces(url), |_| MASK.to_owned());
+            assert_eq!(shown, expected, "{url}");
         }
     }
 

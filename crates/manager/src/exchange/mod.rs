@@ -17,6 +17,7 @@ pub(crate) mod paste;
 pub(crate) mod programs;
 mod references;
 pub(crate) mod server_json;
+pub(crate) mod stand_ins;
 #[cfg(test)]
 mod tests;
 pub(crate) mod toml;

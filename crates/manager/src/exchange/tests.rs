@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use protocol::{ExportFormat, ExportSecrets, OauthSetting, ServerEntry, ToolLists};
 
+use super::stand_ins::StandIns;
 use super::{Dialect, harvest, paste, programs, write};
 use crate::fuzzing;
 
@@ -111,7 +112,7 @@ proptest! {
         for format in ExportFormat::ALL.iter().copied() {
             let Some(form) = programs::form(format) else { continue };
             let written = write::write(&old, format, ExportSecrets::Include);
-            let is_sayable = write::render(&name, &new, &form, ExportSecrets::Include).is_ok();
+            let is_sayable = write::render(&name, &new, &form, ExportSecrets::Include, &mut StandIns::default()).is_ok();
             let set = fuzzing::sets_one(&written.text, format, &name, &new);
             prop_assert!(set.is_some() || !is_sayable, "{format}: refused in {}", written.text);
         }

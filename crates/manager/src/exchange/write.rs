@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use protocol::{ExportFormat, ExportSecrets, Issue, IssueKind, ServerEntry};
 use serde_json::{Map, Value, json};
 
-use super::forms::{Form, Manner, Off, Syntax};
+use super::forms::{Form, Manner, Off, References, Syntax};
 use super::references::only_reference;
+use super::stand_ins::StandIns;
 use super::{entry, note, programs, toml, yaml};
-use crate::config::secret;
+use crate::config::secret::{self, Found, Piece};
 
 /// An exported text, and what a person should know of it.
 pub(crate) struct Written {
@@ -51,14 +52,15 @@ pub(crate) fn write(
         let warning = "the text holds secrets: treat it like a password".to_owned();
         written.warnings.push(warning);
     }
+    let mut stand_ins = StandIns::default();
     let Some(form) = programs::form(format) else {
-        written.own(entries, format, secrets);
+        written.own(entries, format, secrets, &mut stand_ins);
         return written;
     };
     let mut named = Map::new();
     let mut inputs = Vec::new();
     for (name, entry) in entries {
-        match render(name, entry, &form, secrets) {
+        match render(name, entry, &form, secrets, &mut stand_ins) {
             Ok(rendered) => {
                 written.left_out.extend(rendered.issues(name, &form));
                 written.warnings.extend(rendered.warnings);
@@ -108,11 +110,17 @@ pub(crate) fn left_out(name: &str, reason: &str) -> Issue {
 
 impl Written {
     /// Our own two forms, which can say everything.
-    fn own(&mut self, entries: &BTreeMap<String, ServerEntry>, format: ExportFormat, secrets: ExportSecrets) {
+    fn own(
+        &mut self,
+        entries: &BTreeMap<String, ServerEntry>,
+        format: ExportFormat,
+        secrets: ExportSecrets,
+        stand_ins: &mut StandIns,
+    ) {
         let mut map = Map::new();
         let mut list = Vec::new();
         for (name, entry) in entries {
-            let (value, _) = with_secrets(name, entry, secrets, false, &mut self.warnings);
+            let (value, _) = with_secrets(name, entry, secrets, None, stand_ins, &mut self.warnings);
             if format == ExportFormat::List {
                 list.push(listed(name, value));
             } else {
@@ -191,9 +199,10 @@ pub(crate) fn render(
     entry: &ServerEntry,
     form: &Form,
     secrets: ExportSecrets,
+    stand_ins: &mut StandIns,
 ) -> Result<Rendered, String> {
     let mut warnings = Vec::new();
-    let (value, inputs) = with_secrets(name, entry, secrets, form.has_inputs, &mut warnings);
+    let (value, inputs) = with_secrets(name, entry, secrets, Some(form), stand_ins, &mut warnings);
     let mut writer = Writer {
         form,
         rest: value.as_object().cloned().unwrap_or_default(),
@@ -581,48 +590,71 @@ fn with_secrets(
     name: &str,
     entry: &ServerEntry,
     secrets: ExportSecrets,
-    has_inputs: bool,
+    form: Option<&Form>,
+    stand_ins: &mut StandIns,
     warnings: &mut Vec<String>,
 ) -> (Value, Vec<Value>) {
-    let (masked, pointers) = secret::masked(entry);
     let mut inputs = Vec::new();
-    let value = match secrets {
-        ExportSecrets::Include => serde_json::to_value(entry).unwrap_or_default(),
-        ExportSecrets::Mask => serde_json::to_value(&masked).unwrap_or_default(),
+    let mut value = serde_json::to_value(entry).unwrap_or_default();
+    match secrets {
+        ExportSecrets::Include => {}
+        ExportSecrets::Mask => value = serde_json::to_value(secret::masked(entry).0).unwrap_or_default(),
         ExportSecrets::Reference => {
-            let mut value = serde_json::to_value(&masked).unwrap_or_default();
-            for pointer in pointers {
+            for Found { pointer, pieces } in secret::found(entry) {
                 let Some(slot) = value.pointer_mut(&pointer) else {
                     continue;
                 };
-                let Some(text) = slot.as_str() else { continue };
-                let place = place(&pointer);
-                let (stand_in, warning) = if has_inputs {
-                    let last = pointer.rsplit('/').next().unwrap_or_default();
-                    let id = format!("{name}-{last}");
-                    inputs.push(input(&id, true));
-                    (
-                        format!("${{input:{id}}}"),
-                        format!("`{name}`: {place} is asked for as `{id}`"),
-                    )
-                } else {
-                    let variable = variable(name, &pointer);
-                    (
-                        format!("${{{variable}}}"),
-                        format!("`{name}`: {place} is read from ${{{variable}}}"),
-                    )
-                };
-                *slot = text.replace(secret::MASK, &stand_in).into();
-                warnings.push(warning);
+                let text = slot.as_str().unwrap_or_default().to_owned();
+                let replaced = secret::replaced(&text, &pieces, |piece| {
+                    let hidden = &text[piece.range.clone()];
+                    let place = place(&pointer, piece);
+                    if form.is_some_and(|form| form.has_inputs) {
+                        let id = stand_ins.question(name, &pointer, piece, hidden);
+                        inputs.push(input(&id, true));
+                        warnings.push(format!(
+                            "`{name}`: {place} was left out: it is asked for as `{id}`"
+                        ));
+                        return format!("${{input:{id}}}");
+                    }
+                    let variable = stand_ins.variable(name, &pointer, piece, hidden);
+                    warnings.push(format!(
+                        "`{name}`: {place} was left out: {}",
+                        left_to(form, &pointer, &variable)
+                    ));
+                    format!("${{{variable}}}")
+                });
+                *slot = replaced.into();
             }
-            value
         }
-    };
+    }
     (value, inputs)
 }
 
+/// How a secret comes to where a variable stands for it.
+fn left_to(form: Option<&Form>, pointer: &str, variable: &str) -> String {
+    match form {
+        None => format!("set `{variable}` where Pillion starts"),
+        Some(form)
+            if form.only_headers && !pointer.starts_with("/headers")
+                || form.references == References::None =>
+        {
+            format!("write it in place of `${{{variable}}}`")
+        }
+        Some(form) => format!("set `{variable}` where {} starts", form.title),
+    }
+}
+
 /// Where a secret stands, in words.
-fn place(pointer: &str) -> String {
+fn place(pointer: &str, piece: &Piece) -> String {
+    let whole = whole_place(pointer);
+    match piece.word.as_str() {
+        "" => whole,
+        "password" => format!("the password in {whole}"),
+        word => format!("`{word}` in {whole}"),
+    }
+}
+
+fn whole_place(pointer: &str) -> String {
     let mut steps = pointer.split('/').skip(1);
     let step = |step: &str| step.replace("~1", "/").replace("~0", "~");
     match (steps.next(), steps.next()) {
@@ -632,33 +664,9 @@ fn place(pointer: &str) -> String {
             let index: usize = index.parse().unwrap_or_default();
             format!("argument {}", index + 1)
         }
-        (Some("url"), _) => "the secret in the address".to_owned(),
+        (Some("url"), _) => "the address".to_owned(),
         (_, Some(name)) => format!("`{}` of the login", step(name)),
         _ => "a secret".to_owned(),
-    }
-}
-
-/// The variable that stands for a secret: of `env` its own name, else one after server and member.
-fn variable(server: &str, pointer: &str) -> String {
-    if let Some(name) = pointer.strip_prefix("/env/")
-        && super::words::is_name(name)
-    {
-        return name.to_owned();
-    }
-    let name: String = format!("{server}{pointer}")
-        .chars()
-        .map(|one| {
-            if one.is_ascii_alphanumeric() {
-                one.to_ascii_uppercase()
-            } else {
-                '_'
-            }
-        })
-        .collect();
-    if name.starts_with(|first: char| first.is_ascii_digit()) {
-        format!("_{name}")
-    } else {
-        name
     }
 }
 

@@ -42,6 +42,11 @@ pub(crate) fn find<'a>(
     })
 }
 
+/// The server with this id.
+pub(crate) fn listed(id: &str) -> Option<&'static Listed> {
+    LIST.iter().find(|listed| listed.id == id)
+}
+
 impl Listed {
     fn mentions(&self, word: &str) -> bool {
         let texts = [

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{SECRET, choice_and_text, is_inside, is_kept_secret, says_no_secret};
 use crate::config::{expand, validate};
 use crate::exchange::server_json::{self, ServerJson};
+use crate::exchange::stand_ins::StandIns;
 use crate::exchange::{Dialect, Outcome, document, edit, harvest, paste as pasted, programs, write};
 
 /// Entries of one text that are looked at closely.
@@ -185,7 +186,14 @@ pub(crate) fn reads_back(entries: &BTreeMap<String, ServerEntry>, format: Export
 #[track_caller]
 pub(crate) fn sets_one(text: &str, format: ExportFormat, name: &str, entry: &ServerEntry) -> Option<String> {
     let form = programs::form(format)?;
-    let rendered = write::render(name, entry, &form, ExportSecrets::Include).ok()?;
+    let rendered = write::render(
+        name,
+        entry,
+        &form,
+        ExportSecrets::Include,
+        &mut StandIns::default(),
+    )
+    .ok()?;
     let set = edit::set(text, &form, name, &rendered.value);
     let set = set.inspect_err(|fault| says_no_secret(&fault.message)).ok()?;
     let again = edit::set(&set, &form, name, &rendered.value);

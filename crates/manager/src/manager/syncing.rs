@@ -14,6 +14,7 @@ use super::configuring::{blocking, dir};
 use super::exchanging::broken;
 use crate::config::secret;
 use crate::exchange::programs::{self, Place};
+use crate::exchange::stand_ins::StandIns;
 use crate::exchange::{Dialect, Form, Found, Off, Outcome, edit, entry, harvest, names, write};
 use crate::limits;
 use crate::sink::RequestContext;
@@ -219,11 +220,16 @@ fn read(path: &Path) -> Result<Option<String>, Error> {
 /// Whether two entries start the same, as far as the other program can say it; a secret may be written as a reference.
 fn same(name: &str, ours: &ServerEntry, theirs: &ServerEntry, form: &Form) -> bool {
     let theirs = write::bare(&unlabelled(theirs));
-    [ExportSecrets::Reference, ExportSecrets::Include]
-        .into_iter()
-        .filter_map(|secrets| write::render(name, ours, form, secrets).ok())
-        .filter_map(|rendered| entry::read(&rendered.value, form.dialect).ok())
-        .any(|read| write::bare(&unlabelled(&read.entry)) == theirs)
+    // Where another server has a secret of the same name, the longer one stands for it.
+    [
+        (ExportSecrets::Reference, StandIns::default()),
+        (ExportSecrets::Reference, StandIns::long()),
+        (ExportSecrets::Include, StandIns::default()),
+    ]
+    .into_iter()
+    .filter_map(|(secrets, mut stand_ins)| write::render(name, ours, form, secrets, &mut stand_ins).ok())
+    .filter_map(|rendered| entry::read(&rendered.value, form.dialect).ok())
+    .any(|read| write::bare(&unlabelled(&read.entry)) == theirs)
 }
 
 fn unlabelled(entry: &ServerEntry) -> ServerEntry {
@@ -287,8 +293,9 @@ impl Writing {
         synced.warnings = warnings;
         let mut text = before.clone().unwrap_or_default();
         let mut holds_secrets = false;
+        let mut stand_ins = StandIns::default();
         for (name, entry) in entries {
-            let is_written = self.one(name, entry, &mut text, &mut synced)?;
+            let is_written = self.one(name, entry, &mut text, &mut stand_ins, &mut synced)?;
             synced.written += u32::from(is_written);
             holds_secrets |=
                 is_written && self.secrets == ExportSecrets::Include && !secret::masked(entry).1.is_empty();
@@ -311,6 +318,7 @@ impl Writing {
         name: &str,
         ours: &ServerEntry,
         text: &mut String,
+        stand_ins: &mut StandIns,
         synced: &mut Synced,
     ) -> Result<bool, Error> {
         let form = &self.form;
@@ -326,7 +334,7 @@ impl Writing {
         let rendered = if ours.enabled == Some(false) && form.off == Off::Never {
             Err(format!("it is switched off, and {} would start it", form.title))
         } else {
-            write::render(name, ours, form, self.secrets)
+            write::render(name, ours, form, self.secrets, stand_ins)
         };
         let mut rendered = match rendered {
             Ok(rendered) => rendered,

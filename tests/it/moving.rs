@@ -335,7 +335,7 @@ fn broken_files_are_named() {
     for (file, text, place) in [
         ("a.json", "{\n  \"mcpServers\": {\n    \"a\": }", "line 3"),
         ("b.toml", "a = 1\n[mcp_servers.x\n", "line 2"),
-        ("c.yaml", "extensions:\n  a: [\n", "line 3"),
+        ("c.yaml", "extensions:\n  a: [\n", "line 2"),
         ("d.yaml", "extensions: &e {}\nother: *e\n", "line 2"),
         ("e.json", "", "no text"),
     ] {

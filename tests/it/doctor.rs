@@ -106,6 +106,8 @@ fn entries_that_stand_badly() {
         "a": { "command": "sh", "args": ["-c", "exit"], "enviroment": {} },
         "b": { "command": "sh", "args": ["-c", "exit"] },
         "c": { "command": "sh", "timeoutMs": 5 },
+        // It starts as little as `c` does, and is no double of it.
+        "d": { "command": "sh", "timeoutMs": 5 },
     }));
     fs::create_dir(env.project().join(".pillion")).expect("a folder");
     fs::write(
@@ -119,7 +121,13 @@ fn entries_that_stand_badly() {
     found.sort_unstable();
     assert_eq!(
         found,
-        ["entry_broken", "entry_twice", "member_unknown", "needs_trust"],
+        [
+            "entry_broken",
+            "entry_broken",
+            "entry_twice",
+            "member_unknown",
+            "needs_trust"
+        ],
         "{checks:#?}"
     );
     assert_eq!(the(&checks, "member_unknown")["evidence"], json!(["enviroment"]));

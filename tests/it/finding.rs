@@ -974,8 +974,9 @@ fn in_a_terminal() {
         .args(["add", "--from", "io.github.ada/weather-mcp"])
         .env("NO_COLOR", "1");
     let mut terminal = Terminal::run(command);
-    terminal.when("place:", "Oslo\r");
-    terminal.when("WEATHER_KEY:", "k-3-secret\r");
+    // What is needed is listed first; only the questions have such a help.
+    terminal.when("[Where]", "Oslo\r");
+    terminal.when("[Key of the service; not shown", "k-3-secret\r");
     // The second of three: it is tried first.
     terminal.when("Add `weather`?", "\x1b[B\r");
     let (code, screen) = terminal.end();

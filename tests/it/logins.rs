@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::terminal::Terminal;
 use crate::stories;
-use crate::support::{AuthorizationServer, Host, TestEnv, browser, clock};
+use crate::support::{AuthorizationServer, Host, HttpHost, TestEnv, browser, clock};
 
 pub fn stories() -> Vec<Trial> {
     stories!("logins":
@@ -20,7 +20,7 @@ pub fn stories() -> Vec<Trial> {
         over_ssh_every_slip_is_told_and_the_whole_address_logs_in,
         a_pasted_denial_and_what_comes_too_early_have_codes,
         a_denial_and_an_interrupt_have_codes_of_their_own,
-        looking_changes_nothing,
+        looking_changes_nothing, who_asks_for_no_login,
         others_are_told_that_they_have_no_login,
         accounts_are_kept_apart, hosts_that_want_it_are_kept_apart,
         what_is_configured_goes_before_metadata,
@@ -336,6 +336,22 @@ fn looking_changes_nothing() {
         .expect("the binary starts");
     assert_eq!(debug.status.code(), Some(0));
     assert!(String::from_utf8_lossy(&debug.stdout).contains("a login is asked for"));
+}
+
+fn who_asks_for_no_login() {
+    let env = TestEnv::new();
+    let server = HttpHost::plain(&json!({}));
+    env.write_config(&json!({ "open": server.entry() }));
+    let host = Host::start(&env);
+    let refused = host
+        .ask("mcp.auth", json!({ "server": "open" }))
+        .expect_err("there is nothing to log in to");
+    assert_eq!(refused.kind(), "auth_failed");
+    assert!(
+        refused.message.contains("it asks for none"),
+        "{}",
+        refused.message
+    );
 }
 
 fn others_are_told_that_they_have_no_login() {

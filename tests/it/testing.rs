@@ -205,6 +205,14 @@ fn in_the_terminal() {
         stderr.starts_with("error: Test failed: command not found"),
         "{stderr}"
     );
+    // There is no entry whose log or members a hint could name.
+    assert!(
+        stderr.contains("hint: install it, or write its absolute path\n"),
+        "{stderr}"
+    );
+    let (code, _, stderr) = run(&["test", "--", "sh", "-c", "exit 3"]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("hint: run the command in a terminal"), "{stderr}");
     let (code, stdout, _) = run(&["test", "--json", "--", "no-such-program-anywhere"]);
     assert_eq!(code, Some(1));
     let result: Value = serde_json::from_str(&stdout).expect("one document");

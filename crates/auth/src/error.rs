@@ -27,6 +27,8 @@ pub enum AuthError {
     Insecure { what: &'static str, url: String },
     #[error("the server wants authorization but does not say where: there is no metadata at {tried}")]
     NoMetadata { tried: String },
+    #[error("the server answers HTTP status {status} without a login: it asks for none")]
+    NotWanted { status: u16 },
     #[error("the metadata at {url} is not usable: {reason}")]
     BadMetadata { url: String, reason: String },
     #[error("the metadata is for the resource `{found}`, but the server is `{wanted}`")]
@@ -123,6 +125,7 @@ impl AuthError {
             AuthError::NoMetadata { .. } => {
                 "it may want a key instead: set `headers`, and `oauth: false` to leave OAuth out"
             }
+            AuthError::NotWanted { .. } => "use it as it is; `mcp.debug` shows what it answers",
             AuthError::BadMetadata { .. } | AuthError::BadTokenAnswer(_) => {
                 "ask who runs the server; `mcp.debug` shows what it says about itself"
             }

@@ -69,10 +69,14 @@ pub(crate) struct Prepared {
 /// Discovers, listens and registers, in this order: nothing is registered for a login that cannot take place.
 pub(crate) async fn prepare(shared: Arc<Shared>, settings: Arc<Settings>) -> Result<Prepared, AuthError> {
     let key = settings.key();
+    let mut lets_in = None;
     if shared.challenge(&key).is_none() {
         // Nobody asked for a login yet: the server itself says best where to begin.
         match probe::challenge(&shared.web, &settings).await {
-            Ok(challenge) => shared.remember(&key, challenge),
+            Ok((status, challenge)) => {
+                lets_in = (200..300).contains(&status).then_some(status);
+                shared.remember(&key, challenge);
+            }
             Err(error) => tracing::debug!("the server was not asked for a challenge: {error}"),
         }
     }
@@ -93,6 +97,11 @@ pub(crate) async fn prepare(shared: Arc<Shared>, settings: Arc<Settings>) -> Res
     let stored = shared.store.read(&key);
     let challenge = shared.challenge(&key);
     let known = stored.as_ref().and_then(|record| record.issuer.clone());
+    // Who lets everybody in and names no authorization server wants no login.
+    let unwanted = |error: AuthError| match (error, lets_in) {
+        (AuthError::NoMetadata { .. }, Some(status)) => AuthError::NotWanted { status },
+        (error, _) => error,
+    };
     let discovered = discovery::discover(
         &shared.web,
         &settings,
@@ -100,7 +109,8 @@ pub(crate) async fn prepare(shared: Arc<Shared>, settings: Arc<Settings>) -> Res
         known.as_deref(),
         &mut Trail::default(),
     )
-    .await?;
+    .await
+    .map_err(unwanted)?;
     let issuer = &discovered.issuer;
     // Everything stored belongs to the issuer that gave it, and is shown to no other one.
     let (of_issuer, of_another) = stored.into_iter().partition::<Vec<_>, _>(|record| {
@@ -134,7 +144,8 @@ pub(crate) async fn prepare(shared: Arc<Shared>, settings: Arc<Settings>) -> Res
         redirect_uri.as_deref(),
         &scope,
     )
-    .await?;
+    .await
+    .map_err(unwanted)?;
     let context = grants::context(shared, settings, discovered, Some(client), scope);
     match listener {
         Some(listener) => browser(context, listener, state),

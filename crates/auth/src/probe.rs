@@ -30,13 +30,14 @@ pub struct Report {
     pub error: Option<AuthError>,
 }
 
-/// The challenge of a server, if it has one.
-pub(crate) async fn challenge(web: &Web, settings: &Settings) -> Result<Option<Challenge>, AuthError> {
+/// The status of a server for nobody, and its challenge if it has one.
+pub(crate) async fn challenge(web: &Web, settings: &Settings) -> Result<(u16, Option<Challenge>), AuthError> {
     let answer = ask(web, settings).await?;
-    Ok(match answer.status {
+    let challenge = match answer.status {
         401 | 403 => challenge::bearer(&answer.challenges()),
         _ => None,
-    })
+    };
+    Ok((answer.status, challenge))
 }
 
 /// An `initialize` of nobody.

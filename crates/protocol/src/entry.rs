@@ -69,7 +69,7 @@ pub struct ServerEntry {
     /// Whether it is started again after a crash.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reconnect: Option<Reconnect>,
-    /// The command line fails if this server does not start.
+    /// `false`: a failed start shows as `stopped`, not as `error`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fail_on_startup_error: Option<bool>,
     /// `true` starts it at once, `false` only when asked to; default as the host's `start`.

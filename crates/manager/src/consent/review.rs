@@ -66,7 +66,7 @@ pub(crate) fn review(subject: &Subject<'_>, entry: &ServerEntry, stored: Option<
         before,
         reads: reads(entry),
         keeps: keeps.into_iter().map(Pointer::from).collect(),
-        relaxes: relaxes(entry),
+        relaxes: relaxes(entry, subject.layer),
         masked: pointers.into_iter().map(Pointer::from).collect(),
         enabled: entry.enabled != Some(false),
         warnings: warnings(entry, subject.layer),
@@ -140,11 +140,12 @@ fn kept(entry: &ServerEntry, stored: Option<&ServerEntry>) -> Vec<String> {
         .collect()
 }
 
-/// What loosens a guard.
-fn relaxes(entry: &ServerEntry) -> Vec<String> {
+/// What loosens a guard. `tools.auto` of a project counts for nothing.
+fn relaxes(entry: &ServerEntry, layer: Layer) -> Vec<String> {
     let mut relaxes = Vec::new();
     if let Some(auto) = entry.tools.as_ref().and_then(|tools| tools.auto.as_ref())
         && !auto.is_empty()
+        && !matches!(layer, Layer::Project | Layer::ProjectPackage)
     {
         relaxes.push(format!("tools.auto: nobody is asked before {}", auto.join(", ")));
     }

@@ -106,10 +106,13 @@ fn standing(ground: &Ground, server: &Arc<Server>, unknown: &[String]) -> Vec<Fo
     found
 }
 
-/// Enabled entries that launch the same thing.
+/// Enabled entries that launch the same thing. Those with a fault launch nothing.
 fn twice(ground: &Ground) -> Vec<Found> {
     let mut by_launch: BTreeMap<&str, Vec<&Arc<Server>>> = BTreeMap::new();
-    for server in ground.effective.iter().filter(|server| server.is_enabled()) {
+    for server in ground.effective.iter() {
+        if !server.is_enabled() || !server.faults().is_empty() {
+            continue;
+        }
         by_launch.entry(&server.digest).or_default().push(server);
     }
     let doubles = by_launch
@@ -175,13 +178,23 @@ async fn startable(ground: &Ground, server: &Arc<Server>) -> Vec<Found> {
     let Ok(silent) = silent else { return Vec::new() };
     let result = trial::run(core, &trial, limits::TRIAL, &silent).await;
     let Some(fault) = result.fault else {
-        return vec![Found::new(Code::Server, format!("{name}: {}", result.message)).of(server)];
+        return vec![
+            Found::new(
+                Code::Server,
+                format!("{name}: {}", result.message.trim_end_matches('.')),
+            )
+            .of(server),
+        ];
     };
     let code = match fault.kind {
         ErrorKind::NeedsAuth => Code::LoginNeeded,
         _ => Code::ServerFailed,
     };
-    let mut found = Found::new(code, format!("`{name}`: {}", fault.message)).of(server);
+    let message = match fault.kind {
+        ErrorKind::TimedOut => format!("did not list its tools within {} s", limits::TRIAL.as_secs()),
+        _ => fault.message,
+    };
+    let mut found = Found::new(code, format!("`{name}`: {message}")).of(server);
     found = found.shown_by(last_lines(fault.stderr_tail.as_deref()));
     found.finding.hint = fault.hint;
     vec![found]

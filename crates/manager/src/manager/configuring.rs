@@ -173,7 +173,7 @@ impl Manager {
             ..home.place.clone()
         };
         if place != home.place && self.layers.ledger().requests.contains_key(&place) {
-            return Err(name_taken(&place.name, place.layer));
+            return Err(name_taken(&place.name, place.layer).hint(ANOTHER_NAME));
         }
         let (from, to) = (home.place.clone(), place.clone());
         let late = self.refused(&server, &Gate::Pending { expires_at: 0 });
@@ -182,7 +182,7 @@ impl Manager {
                 let changed = change.entry(whole)?;
                 if to != from {
                     if store::get(whole, &["servers", &to.name]).is_some() {
-                        return Err(name_taken(&to.name, to.layer));
+                        return Err(name_taken(&to.name, to.layer).hint(ANOTHER_NAME));
                     }
                     store::set(whole, &["servers", &from.name], None);
                     profiles::rename(whole, &from.name, &to.name);
@@ -577,6 +577,9 @@ fn start_behind(server: &Arc<Server>) {
 pub(super) fn dir(path: &Path) -> Dir {
     Dir::from(path.display().to_string())
 }
+
+/// A rename replaces nothing.
+const ANOTHER_NAME: &str = "choose another name";
 
 fn name_taken(name: &str, layer: Layer) -> Error {
     Error::new(ErrorKind::NameTaken, format!("`{name}` is already used"))

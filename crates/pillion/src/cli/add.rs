@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use protocol::{EntryTransport, OAuth, OauthSetting, ServerEntry};
+use protocol::{EntryTransport, McpStatus, OAuth, OauthSetting, ServerEntry, methods};
 
 use super::draft::{self, Values};
 use super::exit::Exit;
 use super::failure::Failure;
-use super::session::{Common, Session};
+use super::session::{Common, Session, checked};
 use super::wizard::{self, Wanted};
 use super::{bundle, from, paste};
 
@@ -186,13 +186,24 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
             entry: entry(args),
             project: args.project,
         },
-        _ if session.terminal.asks && !is_given => match wizard::ask(args.name.clone()).await? {
-            Some(wanted) => wanted,
-            None => {
-                eprintln!("Nothing was written");
-                return Ok(Exit::Done);
+        _ if session.terminal.asks && !is_given => {
+            let taken = if args.replace {
+                Vec::new()
+            } else {
+                taken(session).await?
+            };
+            if let Some(name) = args.name.as_ref().filter(|name| taken.contains(name)) {
+                return Err(Failure::usage(format!("`{name}` is already used"))
+                    .hint("choose another name, or add `--replace`"));
             }
-        },
+            match wizard::ask(args.name.clone(), taken).await? {
+                Some(wanted) => wanted,
+                None => {
+                    eprintln!("Nothing was written");
+                    return Ok(Exit::Done);
+                }
+            }
+        }
         Some(_) => {
             return Err(Failure::usage("what to add is missing").hint(WAYS));
         }
@@ -215,17 +226,44 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
 const WAYS: &str = "pillion add NAME -- COMMAND ARGS…, pillion add NAME --url URL, or pillion add --from ID; \
     `pillion search WORDS` finds ids";
 
-fn check_name(name: &str) -> Result<(), Failure> {
+/// The names of the entries there are.
+async fn taken(session: &Session) -> Result<Vec<String>, Failure> {
+    let params = McpStatus {
+        directory: session.directory.clone(),
+        server: None,
+        ..Default::default()
+    };
+    let status = session
+        .manager
+        .status(&session.request, checked::<methods::Status>(params)?)
+        .await?;
+    Ok(status
+        .servers
+        .into_iter()
+        .map(|server| server.name.to_string())
+        .collect())
+}
+
+/// Why a new entry cannot be called so.
+pub fn name_fault(name: &str, taken: &[String]) -> Option<String> {
     let is_name = (1..=32).contains(&name.len())
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
-    if is_name {
-        return Ok(());
+    if !is_name {
+        return Some(format!(
+            "`{name}` is no name: letters, digits, `_` and `-` are, at most 32"
+        ));
     }
-    Err(Failure::usage(format!(
-        "`{name}` is no name: letters, digits, `_` and `-` are, at most 32"
-    )))
+    taken
+        .iter()
+        .any(|taken| taken == name)
+        .then(|| format!("`{name}` is already used"))
+}
+
+/// A name as the manager takes it; whether it is used is found out when it is written.
+pub fn check_name(name: &str) -> Result<(), Failure> {
+    name_fault(name, &[]).map_or(Ok(()), |fault| Err(Failure::usage(fault)))
 }
 
 fn entry(args: &Args) -> ServerEntry {

@@ -60,7 +60,7 @@ pub async fn run(wanted: &Wanted<'_>, session: &Session) -> Result<Exit, Failure
         show(&looked, session);
     }
     if failed(&looked) || wanted.dry_run {
-        return finish(&looked, wanted.dry_run, session);
+        return finish(&looked, wanted, session);
     }
     if !wanted.yes {
         if !session.terminal.asks {
@@ -93,7 +93,7 @@ pub async fn run(wanted: &Wanted<'_>, session: &Session) -> Result<Exit, Failure
     }
     params.dry_run = None;
     let imported = import(&params, session).await?;
-    finish(&imported, false, session)
+    finish(&imported, wanted, session)
 }
 
 async fn import(params: &McpImport, session: &Session) -> Result<Imported, Failure> {
@@ -161,7 +161,7 @@ fn show(imported: &Imported, session: &Session) {
     session.warn(&imported.not_imported);
 }
 
-fn finish(imported: &Imported, dry_run: bool, session: &Session) -> Result<Exit, Failure> {
+fn finish(imported: &Imported, wanted: &Wanted<'_>, session: &Session) -> Result<Exit, Failure> {
     let name = saved_as(imported);
     if session.json {
         output::json(imported)?;
@@ -169,16 +169,19 @@ fn finish(imported: &Imported, dry_run: bool, session: &Session) -> Result<Exit,
     if let Some(one) = imported.results.iter().find(|one| one.reason.is_some()) {
         let reason = one.reason.as_deref().unwrap_or_default();
         let failure = Failure::new(format!("`{name}` was not added: {reason}")).already_printed(session.json);
-        return Err(match (one.status, imported.needs.first()) {
-            (ImportStatus::Skipped, _) => failure.hint("add `--replace` to replace it"),
-            (_, Some(need)) => failure.hint(format!("give it with `--set {}=VALUE`", key(need))),
-            (_, None) => failure,
+        let is_meant = |key: &str| reason.contains(&format!("`{key}`"));
+        let given = wanted.values.iter().find(|(key, _)| is_meant(key));
+        return Err(match (one.status, given, imported.needs.first()) {
+            (ImportStatus::Skipped, ..) => failure.hint("add `--replace` to replace it"),
+            (_, Some((key, _)), _) => failure.hint(format!("correct `--set {key}=VALUE`")),
+            (_, None, Some(need)) => failure.hint(format!("give it with `--set {}=VALUE`", key(need))),
+            (_, None, None) => failure,
         });
     }
     if session.json {
         return Ok(Exit::Done);
     }
-    if dry_run {
+    if wanted.dry_run {
         for need in &imported.needs {
             let must = if need.required { "needs" } else { "takes" };
             eprintln!("It {must} {}: `--set {}=VALUE`", one_line(&need.label), key(need));

@@ -375,7 +375,7 @@ pub async fn tried(
         eprintln!("{}", result.message);
         return Ok(true);
     }
-    let failure = super::test::failed(result, session.json);
+    let failure = super::test::failed(result, None, session.json);
     if !asks {
         return Err(failure);
     }

@@ -46,6 +46,9 @@ pub struct Args {
 }
 
 pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
+    if let Some(name) = &args.rename {
+        super::add::check_name(name)?;
+    }
     let map = |pairs: &[(String, String)]| -> Option<BTreeMap<String, String>> {
         (!pairs.is_empty()).then(|| pairs.iter().cloned().collect())
     };

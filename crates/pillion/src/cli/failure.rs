@@ -1,6 +1,7 @@
 //! Why a command did not do what it should, as people and programs read it: the problem, its causes, `hint:`.
 
 use std::fmt::Write as _;
+use std::io::IsTerminal as _;
 
 use protocol::ErrorKind;
 
@@ -131,6 +132,10 @@ impl Failure {
         if json && !self.said.printed {
             // There is nobody left to tell when stdout fails too.
             let _ = output::line(&self.json().to_string());
+        }
+        if self.exit == Exit::Interrupted && std::io::stderr().is_terminal() {
+            // What was being asked may stand there still, with the cursor before it (ECMA-48, ED).
+            eprint!("\r\x1b[J");
         }
         eprintln!("{}", self.text(paint));
     }

@@ -104,7 +104,34 @@ pub fn typed(hint: &str, server: Option<&str>) -> String {
             );
         }
     }
-    hint.replace("SERVER", server.unwrap_or("SERVER"))
+    match server {
+        Some(server) => hint.replace("SERVER", server),
+        None => hint,
+    }
+}
+
+/// The same for what was tried and is written nowhere: there is no entry to look at or to change.
+pub fn tried(hint: &str) -> String {
+    let phrases = [
+        (
+            "the log of the server (`mcp.logs`) says more",
+            "run the command in a terminal to see what it says",
+        ),
+        (
+            "`mcp.logs` may say more",
+            "run the command in a terminal to see what it says",
+        ),
+        ("write the absolute path as `command`", "write its absolute path"),
+        (
+            "log in with `mcp.auth`, or put a token into `headers` of the entry",
+            "add it, then log in with `pillion auth`; or give a token with `--header`",
+        ),
+    ];
+    let mut hint = hint.to_owned();
+    for (host, person) in phrases {
+        hint = hint.replace(host, person);
+    }
+    typed(&hint, None)
 }
 
 #[cfg(test)]

@@ -51,7 +51,10 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     if let Some(fault) = &started.error
         && started.state != State::Ready
     {
-        return Err(Failure::of(fault, &args.server).already_printed(session.json));
+        // The log that most faults point to stands above.
+        let mut fault = fault.clone();
+        fault.hint = fault.hint.filter(|hint| !hint.contains("`mcp.logs`"));
+        return Err(Failure::of(&fault, &args.server).already_printed(session.json));
     }
     if log.lines.is_empty() && !session.json {
         eprintln!("`{}` is ready and has written nothing", args.server);

@@ -6,6 +6,7 @@ use protocol::{EntryTransport, Error, McpTest, ServerEntry, TestResult, methods}
 
 use super::exit::Exit;
 use super::failure::Failure;
+use super::hint;
 use super::output::{self, Rows};
 use super::session::{Common, Session, checked};
 
@@ -56,13 +57,13 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     if session.json {
         output::json(&result)?;
     }
-    show(result, session)
+    show(result, args.server.as_deref(), session)
 }
 
 /// Says how a test went; a failed one fails the command.
-fn show(result: TestResult, session: &Session) -> Result<Exit, Failure> {
+fn show(result: TestResult, server: Option<&str>, session: &Session) -> Result<Exit, Failure> {
     if result.fault.is_some() {
-        return Err(failed(result, session.json));
+        return Err(failed(result, server, session.json));
     }
     if session.json {
         return Ok(Exit::Done);
@@ -82,8 +83,8 @@ fn show(result: TestResult, session: &Session) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// A test that failed, as what is said about it.
-pub fn failed(result: TestResult, printed: bool) -> Failure {
+/// A test that failed, as what is said about it. `server` is the entry that was tried, if it is one.
+pub fn failed(result: TestResult, server: Option<&str>, printed: bool) -> Failure {
     let Some(fault) = result.fault else {
         return Failure::new(result.message).already_printed(printed);
     };
@@ -91,7 +92,16 @@ pub fn failed(result: TestResult, printed: bool) -> Failure {
     error.data.hint = fault.hint;
     error.data.stderr_tail = fault.stderr_tail;
     error.data.http_status = fault.http_status;
-    Failure::from(error).already_printed(printed)
+    let tried = match server {
+        Some(_) => None,
+        None => error.data.hint.as_deref().map(hint::tried),
+    };
+    error.data.server = server.map(Into::into);
+    let failure = Failure::from(error).already_printed(printed);
+    match tried {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
 }
 
 fn entry(args: &Args) -> ServerEntry {

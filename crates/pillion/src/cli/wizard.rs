@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use inquire::error::{InquireError, InquireResult};
+use inquire::validator::{ErrorMessage, Validation};
 use inquire::{Password, PasswordDisplayMode, Select, Text};
 use protocol::{OauthSetting, ServerEntry};
 
@@ -15,9 +16,10 @@ pub struct Wanted {
     pub project: bool,
 }
 
-/// Asks on a thread of its own; `None` when the person left.
-pub async fn ask(name: Option<String>) -> Result<Option<Wanted>, Failure> {
-    match tokio::task::spawn_blocking(move || prompts(name)).await {
+/// Asks on a thread of its own; `None` when the person left. What does not fit is told at its question: `taken` are the
+/// names that cannot be chosen.
+pub async fn ask(name: Option<String>, taken: Vec<String>) -> Result<Option<Wanted>, Failure> {
+    match tokio::task::spawn_blocking(move || prompts(name, taken)).await {
         Ok(Ok(wanted)) => Ok(Some(wanted)),
         Ok(Err(InquireError::OperationInterrupted)) => Err(Failure::interrupted()),
         Ok(Err(_)) | Err(_) => Ok(None),
@@ -29,11 +31,12 @@ const REMOTE: &str = "a remote service";
 const MINE: &str = "me, everywhere";
 const PROJECT: &str = "everyone in this project";
 
-fn prompts(name: Option<String>) -> InquireResult<Wanted> {
+fn prompts(name: Option<String>, taken: Vec<String>) -> InquireResult<Wanted> {
     let name = match name {
         Some(name) => name,
         None => Text::new("Name:")
             .with_help_message("letters, digits, _ and -, at most 32")
+            .with_validator(move |name: &str| Ok(verdict(super::add::name_fault(name, &taken))))
             .prompt()?,
     };
     let mut entry = ServerEntry {
@@ -42,7 +45,8 @@ fn prompts(name: Option<String>) -> InquireResult<Wanted> {
     };
     if Select::new("What is it?", vec![LOCAL, REMOTE]).prompt()? == LOCAL {
         let command = Text::new("Program:")
-            .with_help_message("for instance npx, uvx or an absolute path")
+            .with_help_message("for instance npx, uvx or an absolute path; its arguments are asked for next")
+            .with_validator(|program: &str| Ok(verdict(program_fault(program.trim()))))
             .prompt()?;
         entry.command = Some(super::add::program(command.trim()));
         entry.args = more("Argument:")?;
@@ -50,6 +54,7 @@ fn prompts(name: Option<String>) -> InquireResult<Wanted> {
     } else {
         let url = Text::new("Address:")
             .with_placeholder("https://example.com/mcp")
+            .with_validator(|url: &str| Ok(verdict(url_fault(url.trim()))))
             .prompt()?;
         entry.url = Some(url.trim().into());
         entry.headers = pairs("Header:", "Value:")?;
@@ -60,6 +65,29 @@ fn prompts(name: Option<String>) -> InquireResult<Wanted> {
     }
     let project = Select::new("For whom?", vec![MINE, PROJECT]).prompt()? == PROJECT;
     Ok(Wanted { name, entry, project })
+}
+
+fn verdict(fault: Option<String>) -> Validation {
+    match fault {
+        Some(fault) => Validation::Invalid(ErrorMessage::Custom(fault)),
+        None => Validation::Valid,
+    }
+}
+
+fn program_fault(program: &str) -> Option<String> {
+    if program.is_empty() {
+        return Some("a program is needed".to_owned());
+    }
+    let is_line = program.contains(char::is_whitespace) && !std::path::Path::new(program).exists();
+    is_line.then(|| "only the program belongs here: its arguments are asked for next".to_owned())
+}
+
+fn url_fault(url: &str) -> Option<String> {
+    // A reference is filled in when the server starts.
+    let is_url = ["https://", "http://", "${"]
+        .iter()
+        .any(|start| url.starts_with(start));
+    (!is_url).then(|| "an address begins with https:// or http://".to_owned())
 }
 
 /// One text after the other, until an empty one.

@@ -17,7 +17,7 @@ pub fn stories() -> Vec<Trial> {
         exported_to_a_file, unknown_names, found_on_this_machine, imported, broken_files_are_named,
         written_into_another_program, what_differs_is_shown, the_other_way, secrets_in_another_program,
         links_and_broken_files, every_program_there_and_back, pasted_by_a_script, pasted_in_a_terminal,
-        secrets_inside_of_texts,
+        secrets_inside_of_texts, what_is_no_command, one_document_for_a_command, variables_of_an_editor,
     )
 }
 
@@ -57,6 +57,72 @@ fn with_servers() -> TestEnv {
         "off": { "command": "x", "enabled": false },
     }));
     env
+}
+
+fn what_is_no_command() {
+    let env = TestEnv::new();
+    for (text, code, said) in [
+        ("", 2, "nothing was pasted"),
+        (
+            "https://github.com/o/r.git",
+            2,
+            "`pillion add --from github:o/r` looks at it",
+        ),
+        (
+            "hello world this is text",
+            0,
+            "this reads like a sentence: `hello` would be run as a program",
+        ),
+    ] {
+        let pasted = run(&env, &["add", "--paste", text, "--dry-run", "--yes"]);
+        assert_eq!(pasted.status.code(), Some(code), "{text}: {pasted:?}");
+        assert!(err(&pasted).contains(said), "{text}: {pasted:?}");
+    }
+    let pasted = run(
+        &env,
+        &[
+            "add",
+            "q",
+            "--paste",
+            "“npx” -y p /path/to/repo",
+            "--dry-run",
+            "--yes",
+            "--json",
+        ],
+    );
+    let text = document(&pasted)["text"].as_str().expect("a text").to_owned();
+    assert_eq!(
+        serde_json::from_str::<Value>(&text).expect("JSON")["command"],
+        "npx"
+    );
+    let path = put(&env, "nothing.json", "{\"editor\": {}}");
+    let nothing = run(&env, &["import", &path.to_string_lossy()]);
+    assert_eq!(nothing.status.code(), Some(1), "{nothing:?}");
+}
+
+fn one_document_for_a_command() {
+    let env = TestEnv::new();
+    let two = "{\"mcpServers\": {\"a\": {\"command\": \"x\"}, \"b\": {\"command\": \"y\"}}}";
+    let added = document(&run(&env, &["add", "--paste", two, "--yes", "--json"]));
+    assert_eq!(added.as_array().map(Vec::len), Some(2), "{added}");
+    let one = document(&run(&env, &["add", "c", "--json", "--", "z"]));
+    assert!(one.is_object(), "{one}");
+    assert_eq!(document(&run(&env, &["logout", "--json"])), json!({}));
+}
+
+fn variables_of_an_editor() {
+    let env = TestEnv::new();
+    let text = json!({ "servers": { "fs": {
+        "command": "npx", "args": ["-y", "p", "${workspaceFolder}", "${userHome}/x", "${config:a.b}"],
+    } } });
+    let path = put(&env, "mcp.json", &text.to_string());
+    let imported = run(&env, &["import", &path.to_string_lossy()]);
+    assert!(imported.status.success(), "{imported:?}");
+    for reference in ["${workspaceFolder}", "${config:a.b}"] {
+        let said = format!("nothing here fills in `{reference}`");
+        assert!(err(&imported).contains(&said), "{imported:?}");
+    }
+    assert_eq!(entries(&env)["fs"]["args"][3], "${HOME}/x");
 }
 
 /// Secrets stand in addresses, options and headers too; each leaves as a mask or as a variable of its own.

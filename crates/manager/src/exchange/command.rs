@@ -26,6 +26,8 @@ const ADDING: [&str; 6] = ["claude", "gemini", "codex", "qwen", "amp", "droid"];
 
 /// Reads one command line.
 pub(crate) fn read(text: &str) -> Result<Commanded, String> {
+    // A page's typography makes these of plain quotes.
+    let text = &text.replace(['“', '”', '„'], "\"");
     let words = split(&powershell_assignments(text)).map_err(|reason| chained(text).unwrap_or(reason))?;
     let (env, words) = assignments(words);
     let Some(program) = words.first() else {
@@ -72,10 +74,30 @@ pub(crate) fn read(text: &str) -> Result<Commanded, String> {
         }
         _ => plain(program, rest),
     };
+    if is_prose(program, rest) {
+        commanded.warnings.push(format!(
+            "this reads like a sentence: `{program}` would be run as a program"
+        ));
+    }
     if !env.is_empty() {
         commanded.entry.env.get_or_insert_default().extend(env);
     }
     Ok(commanded)
+}
+
+/// Whether a command may be a sentence: several words of letters only, and nothing that is started by name alone.
+fn is_prose(program: &str, rest: &[String]) -> bool {
+    const RUNNERS: [&str; 10] = [
+        "npx", "bunx", "uvx", "uv", "docker", "podman", "node", "deno", "python", "dotnet",
+    ];
+    let is_word = |word: &str| {
+        let bare = word.trim_end_matches(['.', ',', '!', '?', ':', ';']);
+        !bare.is_empty() && bare.chars().all(|one| one.is_alphabetic() || one == '\'')
+    };
+    rest.len() >= 3
+        && !RUNNERS.contains(&program)
+        && is_word(program)
+        && rest.iter().all(|word| is_word(word))
 }
 
 /// What to do about `set A=b && command` and `export A=b && command`.

@@ -122,6 +122,10 @@ impl Dialect {
             let bare = name.split(":-").next().unwrap_or_default();
             return super::words::is_name(bare).then_some((name, length));
         }
+        // What VS Code and its kin fill in.
+        if let Some(("userHome", length)) = braced("${", "}") {
+            return Some(("HOME", length));
+        }
         if self == Dialect::Opencode
             && let Some((name, length)) = braced("{env:", "}")
         {
@@ -136,6 +140,30 @@ impl Dialect {
         }
         None
     }
+}
+
+/// References of editors that nothing here fills in, as they stand in a text.
+pub(crate) fn of_editors(text: &str) -> Vec<&str> {
+    const NAMES: [&str; 8] = [
+        "workspaceFolder",
+        "workspaceFolderBasename",
+        "workspaceRoot",
+        "fileDirname",
+        "file",
+        "pathSeparator",
+        "/",
+        "execPath",
+    ];
+    let mut found = Vec::new();
+    for (start, _) in text.match_indices("${") {
+        let Some(end) = text[start..].find('}') else { break };
+        let name = &text[start + 2..start + end];
+        let bare = name.split_once(':').map_or(name, |(kind, _)| kind);
+        if NAMES.contains(&bare) || (bare != name && ["config", "command"].contains(&bare)) {
+            found.push(&text[start..=start + end]);
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -156,6 +184,7 @@ mod tests {
             "${input:t}${workspaceFolder}/é",
             "${input:t}${workspaceFolder}/é",
         );
+        check(Dialect::Common, "${userHome}/x", "${HOME}/x");
         check(Dialect::Opencode, "Bearer {env:TOK}", "Bearer ${TOK}");
         check(Dialect::Continue, "${{ secrets.X }}", "${X}");
         check(Dialect::Gemini, "$X-${Y}", "${X}-${Y}");

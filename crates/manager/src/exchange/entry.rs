@@ -3,8 +3,8 @@
 use protocol::ServerEntry;
 use serde_json::{Map, Value, json};
 
-use super::Dialect;
-use crate::config::validate;
+use super::{Dialect, dialect};
+use crate::config::{expand, validate};
 
 /// An entry, and what it could not take over.
 #[derive(Debug)]
@@ -482,6 +482,15 @@ impl Reader {
         if let Some(problem) = validate::problems(&known).first() {
             return Err(format!("{}: {}", problem.pointer(), problem.message));
         }
+        expand::texts(&known, &mut |text| {
+            for reference in dialect::of_editors(text) {
+                let note =
+                    format!("nothing here fills in `{reference}`: write what it stands for in its place");
+                if !self.notes.contains(&note) {
+                    self.notes.push(note);
+                }
+            }
+        });
         let entry: ServerEntry = serde_json::from_value(known).map_err(|error| error.to_string())?;
         let is_cmd = entry.command.as_deref().is_some_and(|command| {
             let name = command

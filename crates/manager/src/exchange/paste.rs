@@ -125,6 +125,10 @@ fn one(text: &str) -> Pasted {
     if let Some(link) = links::read(text) {
         return commanded(PasteForm::Link, link);
     }
+    if let Some(repository) = repository(text) {
+        let reason = format!("this is the page of a repository, not the address of a server: {repository}");
+        return refused(PasteForm::Url, &reason);
+    }
     if is_url(text) {
         let entry = ServerEntry {
             url: Some(text.into()),
@@ -180,6 +184,23 @@ fn unwrapped(text: &str) -> &str {
 
 fn is_url(text: &str) -> bool {
     (text.starts_with("https://") || text.starts_with("http://")) && !text.contains(char::is_whitespace)
+}
+
+/// What to do about the address of a repository's page.
+fn repository(text: &str) -> Option<String> {
+    let url = url::Url::parse(text).ok().filter(|_| is_url(text))?;
+    let host = url.host_str()?;
+    let parts: Vec<&str> = url.path_segments()?.filter(|part| !part.is_empty()).collect();
+    match (host.trim_start_matches("www."), parts.as_slice()) {
+        ("github.com", [owner, name, ..]) => Some(format!(
+            "`pillion add --from github:{owner}/{}` looks at it",
+            name.trim_end_matches(".git")
+        )),
+        ("gitlab.com" | "bitbucket.org" | "codeberg.org", [_, _, ..]) => {
+            Some("its text says how the server is started".to_owned())
+        }
+        _ => None,
+    }
 }
 
 fn is_configuration(text: &str) -> bool {

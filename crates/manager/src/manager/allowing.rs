@@ -201,7 +201,11 @@ impl Manager {
         match outcome {
             Ok(Outcome::Accept(_)) => Ok((true, scope)),
             Ok(Outcome::Decline) => Ok((false, scope)),
-            Ok(Outcome::Cancel) => Ok((false, None)),
+            Ok(Outcome::Cancel) => {
+                self.decided(directory, tool, "deny", "person")?;
+                let message = "nobody decided: the host closed the question, or its answer did not fit";
+                Err(denied(tool, message, "person"))
+            }
             Err(_) => Err(cannot(
                 "the call needs a person's yes, and too many questions wait already",
             )),

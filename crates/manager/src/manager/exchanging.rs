@@ -536,11 +536,12 @@ fn needs(entry: &ServerEntry, inputs: &[Input]) -> Vec<Need> {
     needs
 }
 
-/// `<your-key>`, `YOUR_API_KEY`, `xxxx`: what instructions write where a value belongs.
+/// `<your-key>`, `YOUR_API_KEY`, `/path/to/repo`, `xxxx`: what instructions write where a value belongs.
 fn is_placeholder(value: &str) -> bool {
     let value = value.trim().strip_prefix("Bearer ").unwrap_or(value.trim());
     let lower = value.to_lowercase();
     (value.starts_with('<') && value.ends_with('>') && value.len() > 2)
+        || value.starts_with("/path/to/")
         || (lower.starts_with("your") && lower[4..].starts_with(['_', '-', ' ']))
         || (lower.len() >= 4 && lower.bytes().all(|byte| byte == b'x' || byte == b'*'))
 }

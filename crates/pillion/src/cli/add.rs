@@ -9,7 +9,7 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::session::{Common, Session, checked};
 use super::wizard::{self, Wanted};
-use super::{bundle, from, paste};
+use super::{bundle, from, output, paste};
 
 /// Add a server: pillion add NAME -- COMMAND ARGS…, pillion add NAME --url URL, or pillion add --from ID
 #[derive(Debug, clap::Args)]
@@ -218,7 +218,10 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         project: wanted.project || args.project,
         ..drafting
     };
-    draft::write(&wanted.name, wanted.entry, false, None, &drafting, session).await?;
+    let written = draft::write(&wanted.name, wanted.entry, false, None, &drafting, session).await?;
+    if session.json {
+        output::json(&written)?;
+    }
     Ok(Exit::Done)
 }
 

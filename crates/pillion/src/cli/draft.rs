@@ -2,7 +2,7 @@
 
 use inquire::error::{InquireError, InquireResult};
 use inquire::{Confirm, Password, PasswordDisplayMode, Select, Text};
-use protocol::{Draft, McpAdd, McpTest, Need, Scope, ServerEntry, Target, methods};
+use protocol::{Draft, McpAdd, McpTest, Need, Scope, ServerEntry, Target, Written, methods};
 
 use super::exit::Exit;
 use super::failure::{Failure, warn};
@@ -37,8 +37,8 @@ pub struct Values<'a> {
     pub args: &'a [String],
 }
 
-/// Carries a draft all the way. `false`: the person did not want it.
-pub async fn add(draft: &Draft, wanted: &Wanted<'_>, session: &Session) -> Result<bool, Failure> {
+/// Carries a draft all the way. `None`: the person did not want it.
+pub async fn add(draft: &Draft, wanted: &Wanted<'_>, session: &Session) -> Result<Option<Written>, Failure> {
     let name = wanted.name.unwrap_or(&draft.name);
     let (mut entry, mut open) = given(draft, &wanted.values)?;
     if !session.json {
@@ -61,7 +61,7 @@ pub async fn add(draft: &Draft, wanted: &Wanted<'_>, session: &Session) -> Resul
         while let Some(need) = open.first() {
             let Some(value) = ask(need.clone()).await? else {
                 eprintln!("`{name}` was not added");
-                return Ok(false);
+                return Ok(None);
             };
             let value = if need.at.starts_with("/args/") && !need.secret {
                 here(&value)
@@ -86,7 +86,7 @@ pub async fn add(draft: &Draft, wanted: &Wanted<'_>, session: &Session) -> Resul
         match choice {
             None | Some(Choice::Leave) => {
                 eprintln!("`{name}` was not added");
-                return Ok(false);
+                return Ok(None);
             }
             Some(Choice::Try) => tries = true,
             Some(Choice::Add) => {}
@@ -99,10 +99,11 @@ pub async fn add(draft: &Draft, wanted: &Wanted<'_>, session: &Session) -> Resul
     }
     if tries && !wanted.dry_run && !tried(name, &entry, accepted, asks && !wanted.yes, session).await? {
         eprintln!("`{name}` was not added");
-        return Ok(false);
+        return Ok(None);
     }
-    write(name, entry, accepted, draft.scope, wanted, session).await?;
-    Ok(true)
+    write(name, entry, accepted, draft.scope, wanted, session)
+        .await
+        .map(Some)
 }
 
 fn is_unverified(entry: &ServerEntry) -> bool {
@@ -386,6 +387,7 @@ pub async fn tried(
 }
 
 /// Writes an entry and says so.
+/// Writes an entry, and says so. As JSON the caller says it: a command prints one document.
 pub async fn write(
     name: &str,
     entry: ServerEntry,
@@ -393,7 +395,7 @@ pub async fn write(
     scope: Option<Scope>,
     wanted: &Wanted<'_>,
     session: &Session,
-) -> Result<(), Failure> {
+) -> Result<Written, Failure> {
     let params = McpAdd {
         directory: session.directory.clone(),
         name: name.into(),
@@ -411,15 +413,15 @@ pub async fn write(
         .add(&session.request, checked::<methods::Add>(params)?)
         .await?;
     if session.json {
-        return output::json(&written);
+        return Ok(written);
     }
     if wanted.dry_run {
         output::line(written.text.as_deref().unwrap_or_default())?;
         eprintln!("Nothing was written");
-        return Ok(());
+        return Ok(written);
     }
     said(name, written.file.as_deref(), session);
-    Ok(())
+    Ok(written)
 }
 
 /// What was done, and the next step.

@@ -5,6 +5,7 @@ use protocol::{Draft, Hit, McpGallery, McpSearch, SearchSource, methods};
 use super::draft::{self, Wanted};
 use super::exit::Exit;
 use super::failure::{Failure, warn};
+use super::output;
 use super::session::{Session, checked};
 
 pub async fn run(
@@ -32,7 +33,11 @@ pub async fn run(
             .collect();
         eprintln!("Other ways to have it: {}", others.join(", "));
     }
-    Ok(draft::exit(draft::add(draft, wanted, session).await?))
+    let written = draft::add(draft, wanted, session).await?;
+    if let Some(written) = written.as_ref().filter(|_| session.json) {
+        output::json(written)?;
+    }
+    Ok(draft::exit(written.is_some()))
 }
 
 /// What the id stands for, best way first; never empty.

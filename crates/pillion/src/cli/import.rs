@@ -53,7 +53,7 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         .manager
         .import(&session.request, checked::<methods::Import>(params)?)
         .await?;
-    let exit = if imported.failed > 0 {
+    let exit = if imported.failed > 0 || imported.results.is_empty() {
         Exit::Failed
     } else {
         Exit::Done

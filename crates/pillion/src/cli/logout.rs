@@ -1,6 +1,6 @@
 //! `pillion logout`: forget the login of a server, registration and tokens.
 
-use protocol::{AuthAction, McpAuthList, methods};
+use protocol::{AuthAck, AuthAction, McpAuthList, methods};
 
 use super::auth::{auth, pick};
 use super::exit::Exit;
@@ -37,6 +37,9 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     let name = match &args.server {
         Some(name) => name.clone(),
         None if stored.is_empty() => {
+            if session.json {
+                output::json(&AuthAck::default())?;
+            }
             eprintln!("No login is stored");
             return Ok(Exit::Done);
         }

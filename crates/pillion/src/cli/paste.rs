@@ -5,6 +5,7 @@ use protocol::{McpParse, methods};
 use super::draft::{self, Wanted};
 use super::exit::Exit;
 use super::failure::Failure;
+use super::output;
 use super::session::{Session, checked};
 
 pub async fn run(text: &str, wanted: &Wanted<'_>, session: &Session) -> Result<Exit, Failure> {
@@ -13,6 +14,11 @@ pub async fn run(text: &str, wanted: &Wanted<'_>, session: &Session) -> Result<E
     } else {
         text.to_owned()
     };
+    if text.trim().is_empty() {
+        return Err(Failure::usage("nothing was pasted").hint(
+            "give a command, an address, an install link or a configuration, or - to read it from stdin",
+        ));
+    }
     let params = McpParse {
         directory: session.directory.clone(),
         text,
@@ -30,8 +36,15 @@ pub async fn run(text: &str, wanted: &Wanted<'_>, session: &Session) -> Result<E
             "the text holds several servers, and a name fits one only",
         ));
     }
+    let mut written = Vec::with_capacity(parsed.drafts.len());
     for draft in &parsed.drafts {
-        draft::add(draft, wanted, session).await?;
+        written.extend(draft::add(draft, wanted, session).await?);
+    }
+    if session.json {
+        match written.as_slice() {
+            [one] if parsed.drafts.len() == 1 => output::json(one)?,
+            several => output::json(&several)?,
+        }
     }
     Ok(Exit::Done)
 }

@@ -43,6 +43,7 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     let mut rows = Rows::new(session.terminal, &["ID", "WHAT IT DOES", "HOW", "KNOWN BY"]);
     let mut notices: Vec<SearchNotice> = Vec::new();
     let mut is_any = false;
+    let mut is_searched = false;
     let mut is_more = false;
     if wants(Source::Gallery) {
         let params = McpGallery {
@@ -54,6 +55,7 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
             .manager
             .gallery(&session.request, checked::<methods::Gallery>(params)?)
             .await?;
+        is_searched = true;
         for item in found.items.iter().take(args.limit as usize) {
             is_any = true;
             let GalleryItem {
@@ -96,14 +98,19 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
             add(&mut rows, hit, source);
         }
         is_more |= found.next_cursor.is_some();
+        is_searched |= found.notice.is_none() || !found.hits.is_empty();
         notices.extend(found.notice.clone());
         document.insert(source.as_str().to_owned(), json!(found));
     }
     if session.json {
         output::json(&document)?;
-        return Ok(Exit::Done);
+        return Ok(if is_searched { Exit::Done } else { Exit::Failed });
     }
-    rows.print_unless_empty("Nothing fits")?;
+    if is_searched {
+        rows.print_unless_empty("Nothing fits")?;
+    } else {
+        eprintln!("Nothing was searched");
+    }
     let paint = session.terminal.on_stderr();
     for notice in &notices {
         warn(paint, &notice.message, notice.hint.as_deref());
@@ -115,7 +122,7 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     } else if !wants(Source::Github) {
         eprintln!("{hint} `--source github` looks for repositories");
     }
-    Ok(Exit::Done)
+    Ok(if is_searched { Exit::Done } else { Exit::Failed })
 }
 
 fn add(rows: &mut Rows, hit: &Hit, source: SearchSource) {

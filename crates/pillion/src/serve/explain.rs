@@ -37,6 +37,16 @@ pub fn twice(name: &str, at: &str) -> Error {
 pub fn invalid(validator: &Validator, schema: &Value, members: &Value, at: &str) -> Error {
     let errors: Vec<_> = validator.iter_errors(members).collect();
     match first(&errors) {
+        Some(error) if matches!(error.kind(), ValidationErrorKind::FalseSchema) => {
+            let here = format!("{at}{}", error.instance_path().as_str());
+            let name = members.as_object().and_then(|members| members.keys().next());
+            let path = match name {
+                Some(name) if here == at => format!("{at}/{}", escape(name)),
+                _ => here,
+            };
+            let message = format!("{} is not known; this method takes no parameters", subject(&path));
+            wrong(&path, "no such member", message)
+        }
         Some(error) => one(error, schema, at),
         None => wrong(
             at,

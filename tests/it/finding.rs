@@ -700,7 +700,7 @@ fn a_guess_is_confirmed() {
     );
     drop(pillion);
 
-    let (_server, env) = github(json!([
+    let (_server, mut env) = github(json!([
         { "match": "GET /repos/ada/rain-mcp", "respond": { "json": repository("ada/rain-mcp", 900, "TypeScript") } },
         { "match": "* *", "respond": { "status": 404, "json": { "message": "Not Found" } } },
     ]));
@@ -729,6 +729,19 @@ fn a_guess_is_confirmed() {
         none.stderr.contains("there is no `github:ada/nothing`"),
         "{}",
         none.stderr
+    );
+    env.set("PILLION_GITHUB_URL", "http://127.0.0.1:9");
+    let unsearched = run(&env, &["search", "files", "--source", "github"]);
+    assert_eq!(
+        (unsearched.code, unsearched.stdout.as_str()),
+        (Some(1), ""),
+        "{}",
+        unsearched.stderr
+    );
+    assert!(
+        unsearched.stderr.contains("Nothing was searched"),
+        "{}",
+        unsearched.stderr
     );
 }
 

@@ -8,7 +8,8 @@ use crate::support::{Host, HostOptions, TestEnv};
 
 pub fn stories() -> Vec<Trial> {
     stories!("policy":
-        the_host_asks_by_default, ask_lists_ask, a_yes_is_remembered_as_told, a_no_is_a_result, nobody_to_ask,
+        the_host_asks_by_default, ask_lists_ask, a_yes_is_remembered_as_told, a_no_is_a_result, an_answer_that_does_not_fit,
+        nobody_to_ask,
         a_project_cannot_loosen, a_changed_tool_is_asked_again, the_administrator_forbids, references_do_not_get_round_it,
         a_broken_policy_forbids_everything,
     )
@@ -154,6 +155,23 @@ fn a_no_is_a_result() {
     // Remembered: the model is told at once, and nobody is bothered.
     assert_eq!(model_call(&host, json!({}))["outcome"], "denied");
     assert_eq!(host.notifications("mcp.question").len(), 1);
+    assert!(server.log.requests("tools/call").is_empty());
+}
+
+/// What a host answers wrongly is not said to be the person's no.
+fn an_answer_that_does_not_fit() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    env.write_config(&json!({ "srv": server.entry() }));
+    let host = host(&env, "ask", true);
+    let misplaced = json!({ "action": "accept", "content": { "remember": "always" } });
+    let (_, result) = answered(&host, 0, "chat", misplaced);
+    assert_eq!(result["outcome"], "denied");
+    let said = result["failure"].to_string();
+    assert!(
+        said.contains("nobody decided: the host closed the question, or its answer did not fit"),
+        "{said}"
+    );
     assert!(server.log.requests("tools/call").is_empty());
 }
 

@@ -164,6 +164,11 @@ fn checked_while_typing() {
     assert_eq!(rules(json!({ "n": 1, "s": "long" })), ["s:length"]);
     assert_eq!(rules(json!({ "n": 1, "other": "x" })), ["other:unknown"]);
     assert_eq!(rules(json!({ "n": "42" })), [] as [&str; 0]);
+    let refused = host.request("mcp.questions", json!({ "directory": "/w" }));
+    assert!(
+        format!("{refused:?}").contains("`directory` is not known; this method takes no parameters"),
+        "{refused:?}"
+    );
     let open = host.request("mcp.questions", json!({})).expect("a list");
     assert_eq!(open["open"][0]["id"], question["id"], "the question stays");
     host.answer(&question, "decline", None).expect("an answer");

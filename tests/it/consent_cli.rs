@@ -47,7 +47,8 @@ fn trusting() {
     assert!(run(&env, &["trust", "--revision", revision]).status.success());
     let called = run(&env, &["call", "srv", "echo"]);
     assert!(called.status.success(), "{called:?}");
-    assert!(run(&env, &["trust", "--revoke"]).status.success());
+    assert!(err(&run(&env, &["trust", "--revoke"])).contains("is not trusted any more"));
+    assert!(err(&run(&env, &["trust", "--revoke"])).contains("was not trusted"));
     assert!(!run(&env, &["call", "srv", "echo"]).status.success());
 }
 
@@ -179,6 +180,30 @@ fn editing() {
         (&entry["env"], entry.get("args"), &entry["timeoutMs"]),
         (&json!({ "API_KEY": "k-1", "MODE": "n" }), None, &json!(2000))
     );
+    for (args, code, said) in [
+        (&["edit", "srv"][..], 2, "nothing to change is given"),
+        (&["edit", "srv", "--unset", "/nope"], 1, "`srv` has no `/nope`"),
+        (
+            &["edit", "srv", "--rename", "a b"],
+            2,
+            "`a b` is no name: letters",
+        ),
+    ] {
+        let refused = run(&env, args);
+        assert_eq!(refused.status.code(), Some(code), "{refused:?}");
+        assert!(err(&refused).contains(said), "{refused:?}");
+    }
+    // What nobody knows and what is wrong can be taken away.
+    env.write_config(&json!({
+        "srv": { "command": "x", "own": { "a": 1 } },
+        "wrong": { "command": "x", "timeoutMs": 5 },
+    }));
+    for (name, pointer) in [("srv", "/own/a"), ("wrong", "/timeoutMs")] {
+        let taken = run(&env, &["edit", name, "--unset", pointer]);
+        assert!(taken.status.success(), "{taken:?}");
+    }
+    assert_eq!(file(&env)["servers"]["wrong"].get("timeoutMs"), None);
+    assert_eq!(file(&env)["servers"]["srv"].get("own"), None);
     let moved = run(&env, &["edit", "srv", "--url", "https://example.com/mcp"]);
     assert!(moved.status.success(), "{moved:?}");
     assert_eq!(file(&env)["servers"]["srv"].get("command"), None);
@@ -263,6 +288,12 @@ fn what_does_not_go_together() {
 fn grants_are_listed() {
     let env = TestEnv::new();
     assert!(err(&run(&env, &["grants"])).contains("No answers are remembered"));
+    let unknown = run(&env, &["grants", "--revoke", "g9"]);
+    assert_eq!(unknown.status.code(), Some(1), "{unknown:?}");
+    assert!(
+        err(&unknown).contains("no answer is remembered as `g9`"),
+        "{unknown:?}"
+    );
 }
 
 /// What a repository calls its servers cannot move the cursor.
@@ -315,6 +346,7 @@ fn removing_asks_once() {
     let mut terminal = in_terminal(&env, &["remove", "srv"]);
     terminal.when("Remove `srv`?", "n\r");
     let (_, screen) = terminal.end();
+    assert!(screen.contains("Nothing is uninstalled"), "{screen}");
     assert!(screen.contains("Nothing was changed"), "{screen}");
     let mut terminal = in_terminal(&env, &["remove", "srv"]);
     terminal.when("Remove `srv`?", "y\r");

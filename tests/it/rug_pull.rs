@@ -446,6 +446,8 @@ fn in_the_terminal() {
         .to_owned();
     assert_eq!(run(&env, &["pin", "srv", "--accept", "0123"]).0, Some(1));
     assert_eq!(run(&env, &["pin", "--accept", &revision]).0, Some(2));
-    assert_eq!(run(&env, &["pin", "srv", "--accept", &revision]).0, Some(0));
+    let (code, _, stderr) = run(&env, &["pin", "srv", "--accept", &revision]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.contains("The changes of `srv` are accepted"), "{stderr}");
     assert_eq!(run(&env, &["call", "srv", "read"]).0, Some(0));
 }

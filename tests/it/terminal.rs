@@ -16,7 +16,7 @@ use crate::support::{TestEnv, clock};
 
 pub fn stories() -> Vec<Trial> {
     stories!("terminal":
-        answered, corrected, declined, interrupted, named_while_waited_for, no_colour, the_demo, the_demo_interrupted, the_wizard,
+        answered, corrected, declined, interrupted, named_while_waited_for, no_colour, the_demo, the_demo_interrupted, the_wizard, serving_nobody,
         servers_are_told_the_same,
     )
 }
@@ -301,6 +301,17 @@ fn the_demo_interrupted() {
     assert_eq!(code, Some(130), "{screen}");
     assert!(screen.contains("\r\u{1b}[Jerror: interrupted"), "{screen:?}");
     env.assert_nothing_left(Duration::from_secs(1));
+}
+
+/// A person who starts what is for hosts is told so.
+fn serving_nobody() {
+    let env = TestEnv::new();
+    let mut command = env.command();
+    command.arg("serve");
+    let mut terminal = Terminal::run(command);
+    terminal.when("try `pillion status`", CONTROL_C);
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(1), "{screen}");
 }
 
 /// What does not fit is told at its question, so that no answer is lost.

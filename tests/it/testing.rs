@@ -213,6 +213,9 @@ fn in_the_terminal() {
     let (code, _, stderr) = run(&["test", "--", "sh", "-c", "exit 3"]);
     assert_eq!(code, Some(1));
     assert!(stderr.contains("hint: run the command in a terminal"), "{stderr}");
+    let (code, _, stderr) = run(&["test", "--", "python3 -m foo"]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("hint: the command holds blanks"), "{stderr}");
     let (code, stdout, _) = run(&["test", "--json", "--", "no-such-program-anywhere"]);
     assert_eq!(code, Some(1));
     let result: Value = serde_json::from_str(&stdout).expect("one document");

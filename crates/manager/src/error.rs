@@ -72,10 +72,14 @@ pub(crate) fn start_error(error: &ConnectError) -> Error {
         .http_status(*status),
         ConnectError::Http { status, body, also } => {
             let mut message = format!("the server answered HTTP status {status}");
-            if !body.trim().is_empty() {
-                message = format!("{message}: {}", shortened(body));
+            let said = page(body);
+            if !said.is_empty() {
+                message = format!("{message}: {said}");
             }
-            if let Some(also) = also {
+            if let Some(also) = also
+                .as_ref()
+                .filter(|also| **also != format!("HTTP status {status}"))
+            {
                 message = format!("{message} (as HTTP+SSE: {})", shortened(also));
             }
             let hint = match status {
@@ -100,6 +104,9 @@ pub(crate) fn start_error(error: &ConnectError) -> Error {
                 }
                 _ if reason.contains("CertificateRequired") => {
                     "it wants to see a certificate of yours: set `tls.cert` and `tls.key` of the entry"
+                }
+                _ if reason.contains("InvalidContentType") => {
+                    "this port speaks no TLS: write `http://` in `url`"
                 }
                 _ => "check that it runs, the address, and proxy settings",
             },
@@ -185,12 +192,32 @@ pub(crate) fn exit_error(closed: &Closed, what: &str) -> Error {
     error
 }
 
-/// The last line that says something; stack traces end in braces and blanks.
+/// The last line that says something; stack traces end in braces and blanks, and npm ends with where its log is. What
+/// npm could not find stands further up.
 fn last_line(text: &str) -> Option<&str> {
-    text.lines()
-        .rev()
-        .map(str::trim)
-        .find(|line| line.chars().any(char::is_alphanumeric))
+    let lines = || text.lines().rev().map(str::trim);
+    let missing = lines().find(|line| line.starts_with("npm ") && line.contains(" 404 Not Found - "));
+    missing.or_else(|| {
+        lines().find(|line| {
+            line.chars().any(char::is_alphanumeric)
+                && !line.contains("A complete log of this run can be found")
+        })
+    })
+}
+
+/// The body of an answer as an error repeats it: of a page its title, and else its text.
+fn page(body: &str) -> String {
+    if !body.trim_start().starts_with('<') {
+        return shortened(body);
+    }
+    let lower = body.to_ascii_lowercase();
+    let title = lower.find("<title").and_then(|at| {
+        let start = at + lower[at..].find('>')? + 1;
+        let end = start + lower[start..].find('<')?;
+        body.get(start..end)
+    });
+    let words: Vec<&str> = title.unwrap_or_default().split_whitespace().collect();
+    shortened(&words.join(" "))
 }
 
 /// Why a call got no result.
@@ -227,10 +254,9 @@ pub(crate) fn call_error(error: CallError, server: &ServerName) -> Error {
         .by("stop"),
         CallError::Closed(closed) => exit_error(&closed, "the server ended while the call ran"),
         CallError::Http { status, body } => {
-            let said = if body.trim().is_empty() {
-                String::new()
-            } else {
-                format!(": {}", shortened(&body))
+            let said = match page(&body) {
+                said if said.is_empty() => said,
+                said => format!(": {said}"),
             };
             Error::new(
                 ErrorKind::ConnectFailed,
@@ -271,4 +297,41 @@ pub(crate) fn call_error(error: CallError, server: &ServerName) -> Error {
         .hint("send it again later"),
     };
     error.server(server.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_that_says_why() {
+        let npm = "npm error code E404\nnpm error 404 Not Found - GET https://r/x - Not found\nnpm error 404\n\
+            npm error A complete log of this run can be found in: /l\n";
+        for (text, line) in [
+            (npm, Some("npm error 404 Not Found - GET https://r/x - Not found")),
+            (
+                "npm error code EACCES\nnpm error A complete log of this run can be found in: /l",
+                Some("npm error code EACCES"),
+            ),
+            ("boom\n}\n\n", Some("boom")),
+            ("}\n", None),
+        ] {
+            assert_eq!(last_line(text), line);
+        }
+    }
+
+    #[test]
+    fn a_page_is_its_title() {
+        for (body, said) in [
+            ("no such path\n", "no such path"),
+            (
+                "<!DOCTYPE html><html><head>\n<TITLE>Not\n found</TITLE></head><body>x</body></html>",
+                "Not found",
+            ),
+            ("<html><body>x</body></html>", ""),
+            ("<title", ""),
+        ] {
+            assert_eq!(page(body), said);
+        }
+    }
 }

@@ -21,6 +21,9 @@ pub(crate) const REVISIONS: [&str; 5] = [
     "2026-07-28",
 ];
 
+/// What is said of an entry that names nothing to run or to reach.
+const NEITHER: &str = "an entry needs `command` (a local server) or `url` (a remote one)";
+
 /// What a login says itself, so that no configuration can loosen it.
 const OAUTH_PARAMETERS: [&str; 9] = [
     "response_type",
@@ -149,7 +152,12 @@ fn one(document: &Document<'_>, name: &str, value: &Value) -> FileEntry {
     if let Some(members) = fitting.as_object_mut() {
         members.retain(|name, _| !problems.iter().any(|problem| problem.path.first() == Some(name)));
     }
-    let faults = problems.into_iter().map(|problem| {
+    let faults = problems.into_iter().map(|mut problem| {
+        if problem.message == NEITHER
+            && let Some(strange) = unknown.first()
+        {
+            problem.message = format!("{NEITHER}; `{}` is not known", strange.trim_start_matches('/'));
+        }
         let mut path = vec!["servers".to_owned(), name.to_owned()];
         path.extend(problem.path.iter().cloned());
         Fault {
@@ -313,10 +321,7 @@ fn rules(entry: &ServerEntry, from_host: bool) -> Vec<Problem> {
                 }
             }
         }
-        (None, None) => problems.push(Problem::at(
-            &[],
-            "an entry needs `command` (a local server) or `url` (a remote one)",
-        )),
+        (None, None) => problems.push(Problem::at(&[], NEITHER)),
         (Some(_), Some(_)) => {
             problems.push(Problem::at(&["url"], "an entry has `command` or `url`, not both"))
         }

@@ -354,7 +354,7 @@ fn compare(
 ) {
     let Some(locked) = locked else {
         row.status = LockStatus::Unlocked;
-        row.message = format!("`{}` may be another version tomorrow", wish.spec);
+        row.message = format!("`{}` is not locked yet", wish.spec);
         row.hint = Some("`mcp.lock` with action `write` locks it".to_owned());
         return;
     };

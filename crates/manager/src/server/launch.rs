@@ -321,6 +321,9 @@ fn not_found(command: &str, path: &std::ffi::OsStr, env: &Env) -> Error {
         .map(|folder| folder.join(command))
         .find(|path| is_program(path));
     let hint = match &proposed {
+        None if command.contains(char::is_whitespace) => {
+            "the command holds blanks: it is the program alone, and arguments belong into `args`".to_owned()
+        }
         Some(path) => format!("write the absolute path as `command`: {}", path.display()),
         None => match command {
             "npx" | "node" | "npm" => "install Node.js, or write the absolute path as `command`".to_owned(),

@@ -465,7 +465,7 @@ fn with_second(first: ConnectError, second: &ConnectError) -> ConnectError {
         ConnectError::Http { status, body, .. } => ConnectError::Http {
             status,
             body,
-            also: Some(format!("HTTP+SSE: {second}")),
+            also: Some(second.to_string()),
         },
         other => other,
     }

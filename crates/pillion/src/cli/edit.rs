@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use protocol::{McpEdit, Pointer, ServerEntry, methods};
+use protocol::{McpConfig, McpEdit, McpStatus, Pointer, ServerEntry, methods};
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(long, value_name = "POINTER")]
     unset: Vec<String>,
     /// Its new name
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, alias = "name", value_name = "NAME")]
     rename: Option<String>,
     /// Show what would be written and write nothing
     #[arg(long)]
@@ -77,6 +77,13 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         timeout_ms: args.timeout.map(|seconds| seconds * 1000),
         ..Default::default()
     };
+    let is_set = set != ServerEntry::default();
+    if !is_set && unset.is_empty() && args.rename.is_none() {
+        return Err(
+            Failure::usage("nothing to change is given").hint("`pillion edit --help` lists what can be")
+        );
+    }
+    check_members(args, session).await?;
     let params = McpEdit {
         directory: session.directory.clone(),
         server: args.server.as_str().into(),
@@ -101,4 +108,40 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         eprintln!("Changed `{}`", args.server);
     }
     Ok(Exit::Done)
+}
+
+/// What is taken away must be there, in a layer at least. What is wrong in an entry with faults is not shown, and may go.
+async fn check_members(args: &Args, session: &Session) -> Result<(), Failure> {
+    if args.unset.is_empty() {
+        return Ok(());
+    }
+    let params = McpConfig {
+        directory: session.directory.clone(),
+        server: Some(args.server.as_str().into()),
+    };
+    let params = checked::<methods::Config>(params)?;
+    let config = session.manager.config(&session.request, params).await?;
+    let shown = config.servers;
+    let params = McpStatus {
+        directory: session.directory.clone(),
+        server: Some(args.server.as_str().into()),
+        ..Default::default()
+    };
+    let params = checked::<methods::Status>(params)?;
+    let status = session.manager.status(&session.request, params).await?;
+    if shown.is_empty() || status.servers.iter().any(|server| server.error.is_some()) {
+        return Ok(());
+    }
+    let has = |pointer: &String| {
+        shown.iter().any(|shown| {
+            let known = serde_json::to_value(&shown.entry).unwrap_or_default();
+            let strange = |unknown: &Pointer| pointer.starts_with(&**unknown);
+            known.pointer(pointer).is_some() || shown.unknown.iter().any(strange)
+        })
+    };
+    match args.unset.iter().find(|pointer| !has(pointer)) {
+        Some(absent) => Err(Failure::new(format!("`{}` has no `{absent}`", args.server))
+            .hint(format!("`pillion config {}` shows what it has", args.server))),
+        None => Ok(()),
+    }
 }

@@ -160,6 +160,7 @@ impl From<protocol::Error> for Failure {
             && !message.contains(expected)
             // What is wrong with an entry is said in its own words.
             && !path.starts_with("/entry")
+            && !path.starts_with("/set")
         {
             said.causes.push(format!("`{path}` should be {expected}"));
         }

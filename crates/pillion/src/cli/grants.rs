@@ -1,6 +1,6 @@
 //! `pillion grants`: remembered approvals of tools, and taking them back.
 
-use protocol::{McpGrants, methods};
+use protocol::{McpGrants, McpGrantsResult, methods};
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -18,14 +18,15 @@ pub struct Args {
 }
 
 pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
-    let params = McpGrants {
-        directory: session.directory.clone(),
-        revoke: (!args.revoke.is_empty()).then(|| args.revoke.clone()),
-    };
-    let left = session
-        .manager
-        .grants(&session.request, checked::<methods::Grants>(params)?)
-        .await?;
+    let mut left = grants(None, session).await?;
+    if !args.revoke.is_empty() {
+        let is_known = |id: &String| left.grants.iter().any(|grant| grant.id == **id);
+        if let Some(unknown) = args.revoke.iter().find(|id| !is_known(id)) {
+            return Err(Failure::new(format!("no answer is remembered as `{unknown}`"))
+                .hint("`pillion grants` lists them"));
+        }
+        left = grants(Some(args.revoke.clone()), session).await?;
+    }
     if session.json {
         output::json(&left)?;
         return Ok(Exit::Done);
@@ -42,4 +43,14 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     }
     rows.print_unless_empty("No answers are remembered")?;
     Ok(Exit::Done)
+}
+
+/// What is remembered, after taking some of it back.
+async fn grants(revoke: Option<Vec<String>>, session: &Session) -> Result<McpGrantsResult, Failure> {
+    let params = McpGrants {
+        directory: session.directory.clone(),
+        revoke,
+    };
+    let params = checked::<methods::Grants>(params)?;
+    Ok(session.manager.grants(&session.request, params).await?)
 }

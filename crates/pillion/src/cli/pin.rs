@@ -43,6 +43,13 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         let result = session.manager.decide(&session.request, params).await?;
         if session.json {
             output::json(&result)?;
+        } else {
+            let done = if decision == Decision::Approve {
+                "accepted"
+            } else {
+                "refused"
+            };
+            eprintln!("The changes of `{server}` are {done}");
         }
         return Ok(Exit::Done);
     }

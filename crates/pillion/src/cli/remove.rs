@@ -24,7 +24,9 @@ pub struct Args {
 
 pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     // What is not there needs no question: the removal says so.
-    if !args.yes && is_known(&args.server, session).await? {
+    if !args.yes
+        && let Some(source) = source(&args.server, session).await?
+    {
         if !session.terminal.asks {
             return Err(Failure::usage(format!(
                 "nobody can be asked whether `{}` is to be removed",
@@ -32,10 +34,11 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
             ))
             .hint("say so with `--yes`"));
         }
-        let question = format!(
-            "Remove `{}`? A bundle is deleted, nothing else is uninstalled",
-            args.server
-        );
+        let question = if source.starts_with("bundle:") {
+            format!("Remove `{}` and delete its bundle?", args.server)
+        } else {
+            format!("Remove `{}`? Nothing is uninstalled", args.server)
+        };
         if super::review::confirm(question).await? != Some(true) {
             eprintln!("Nothing was changed");
             return Ok(Exit::Done);
@@ -62,7 +65,8 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-async fn is_known(server: &str, session: &Session) -> Result<bool, Failure> {
+/// Where its entry comes from; nothing where there is none.
+async fn source(server: &str, session: &Session) -> Result<Option<String>, Failure> {
     let params = McpStatus {
         directory: session.directory.clone(),
         server: Some(server.into()),
@@ -72,5 +76,5 @@ async fn is_known(server: &str, session: &Session) -> Result<bool, Failure> {
         .manager
         .status(&session.request, checked::<methods::Status>(params)?)
         .await?;
-    Ok(!status.servers.is_empty())
+    Ok(status.servers.into_iter().next().map(|server| server.source))
 }

@@ -28,6 +28,10 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         (None, true) => TrustAction::Revoke,
         (None, false) => TrustAction::Review,
     };
+    let was = match action {
+        TrustAction::Revoke => Some(trust(session, TrustAction::Review, None).await?.state),
+        _ => None,
+    };
     let result = trust(session, action, args.revision.as_deref()).await?;
     if session.json {
         output::json(&result)?;
@@ -35,7 +39,10 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     }
     match action {
         TrustAction::Grant => eprintln!("The project is trusted as it stands"),
-        TrustAction::Revoke => eprintln!("The project is not trusted any more"),
+        TrustAction::Revoke => match was {
+            Some(TrustState::Untrusted) => eprintln!("The project was not trusted"),
+            _ => eprintln!("The project is not trusted any more"),
+        },
         TrustAction::Review => {
             if result.state == TrustState::NothingToTrust {
                 eprintln!("The project brings no servers");

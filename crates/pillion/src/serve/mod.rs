@@ -32,6 +32,7 @@ mod outbox;
 mod ending;
 mod limits;
 
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 #[cfg(unix)]
@@ -70,6 +71,9 @@ pub async fn run(args: Args) -> i32 {
             "error: `{address}` is no loopback address, and only programs of this machine are let in: write `--listen 127.0.0.1:{port}`"
         );
         return USAGE;
+    }
+    if std::io::stdin().is_terminal() {
+        eprintln!("`pillion serve` is for hosts, which write JSON-RPC to its stdin; try `pillion status`");
     }
     log::start(args.log_level, args.log_format);
     let code = match serve(args).await {

@@ -131,6 +131,10 @@ fn entries_that_stand_badly() {
         "{checks:#?}"
     );
     assert_eq!(the(&checks, "member_unknown")["evidence"], json!(["enviroment"]));
+    env.write_config(&json!({ "e": { "comand": "sh" } }));
+    let checks = look(&host, json!({ "server": "e" }));
+    let said = the(&checks, "entry_broken")["message"].to_string();
+    assert!(said.contains("`comand` is not known"), "{said}");
 }
 
 fn own_files_and_repairs() {

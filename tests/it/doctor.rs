@@ -10,7 +10,7 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::stories;
-use crate::support::{Host, TestEnv};
+use crate::support::{Host, TestEnv, clock};
 
 pub fn stories() -> Vec<Trial> {
     stories!("doctor":
@@ -150,12 +150,20 @@ fn own_files_and_repairs() {
     let old = fs::File::create(&leftover).expect("a file");
     old.set_modified(std::time::SystemTime::now() - Duration::from_secs(7200))
         .expect("a time");
-    let host = Host::start(&env);
-    // A sidecar tidies the file up when it starts.
     // No process has this id: Linux gives none above 4,194,304.
     let peers = json!({ "endpoints": [{ "address": "127.0.0.1:1", "pid": 4_194_400 }] });
-    fs::write(data.join("peers.json"), peers.to_string()).expect("a file");
-    fs::set_permissions(data.join("peers.json"), fs::Permissions::from_mode(0o600)).expect("mode can be set");
+    let leave_peers = || {
+        fs::write(data.join("peers.json"), peers.to_string()).expect("a file");
+        fs::set_permissions(data.join("peers.json"), fs::Permissions::from_mode(0o600))
+            .expect("mode can be set");
+    };
+    leave_peers();
+    let host = Host::start(&env);
+    // A sidecar tidies up once, when it starts.
+    clock::eventually("no endpoint of a dead process", || {
+        (!data.join("peers.json").exists()).then_some(())
+    });
+    leave_peers();
     let checks = look(&host, json!({}));
     let mut found = problems(&checks);
     found.sort_unstable();

@@ -28,8 +28,10 @@ mod question;
 mod sampling;
 mod server;
 mod sink;
+mod spelling;
 
 pub use env::{Env, WatchdogHook};
 pub use exchange::fill::{fill, is_open};
 pub use manager::Manager;
 pub use sink::{HostSink, RequestContext};
+pub use spelling::{distance, variable_name};

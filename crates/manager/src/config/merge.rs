@@ -4,11 +4,11 @@ use protocol::{Error, ErrorKind, Pointer, ServerEntry};
 use serde_json::{Map, Value};
 
 use super::secret::{self, MASK};
-use super::validate;
+use super::{members, validate};
 
 /// The entry as it stands in its file after the change, members we do not know included.
 pub(crate) fn merged(stored: &Value, set: Option<&ServerEntry>, unset: &[Pointer]) -> Result<Value, Error> {
-    let (known, _) = validate::known_members(stored);
+    let (known, _) = members::known_members(stored);
     let current: ServerEntry = serde_json::from_value(known).unwrap_or_default();
     let (shown, masked) = secret::masked(&current);
     let shown = serde_json::to_value(&shown).unwrap_or_default();

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::Gate;
 use super::ledger::{self, Action, Ledger, Place, Request};
 use super::review;
+use crate::config::members;
 use crate::config::store::{self, Readers};
-use crate::config::validate;
 use crate::limits;
 
 /// What stands between a place and its start, trust apart. `modified`: when its file was written.
@@ -144,7 +144,7 @@ pub(crate) fn request(action: Action, requested_by: &str, now: u64) -> Request {
 /// The entry of a name as it stands in a file that is about to be changed.
 pub(crate) fn stored(whole: &CstObject, name: &str) -> Option<ServerEntry> {
     let value = store::get(whole, &["servers", name])?;
-    let (known, _) = validate::known_members(&value);
+    let (known, _) = members::known_members(&value);
     serde_json::from_value(known).ok()
 }
 

@@ -4,7 +4,7 @@ use protocol::ServerEntry;
 use serde_json::{Map, Value, json};
 
 use super::{Dialect, dialect};
-use crate::config::{expand, validate};
+use crate::config::{expand, members, validate};
 
 /// An entry, and what it could not take over.
 #[derive(Debug)]
@@ -476,7 +476,7 @@ impl Reader {
             let what = if self.is_empty_remote { "an empty" } else { "no" };
             return Err(format!("it has no command and {what} address"));
         }
-        let (known, unknown) = validate::known_members(&Value::Object(self.out));
+        let (known, unknown) = members::known_members(&Value::Object(self.out));
         self.left_out
             .extend(unknown.iter().map(|pointer| pointer[1..].replace('/', ".")));
         if let Some(problem) = validate::problems(&known).first() {

@@ -5,6 +5,7 @@
 mod command;
 mod container;
 mod dialect;
+pub(crate) mod difference;
 pub(crate) mod document;
 pub(crate) mod edit;
 pub(crate) mod entry;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::words;
 use crate::config::secret::Piece;
+use crate::spelling::variable_name;
 
 /// The names that stand for secrets in one text; two secrets never share one.
 #[derive(Debug, Default)]
@@ -29,8 +30,8 @@ impl StandIns {
             .filter(|name| words::is_name(name) && !self.are_long);
         let long = format!("{server}{pointer}");
         let named = |name: &str| match piece.word.as_str() {
-            "" => as_variable(name),
-            word => as_variable(&format!("{name}_{word}")),
+            "" => variable_name(name),
+            word => variable_name(&format!("{name}_{word}")),
         };
         let wanted = match own {
             Some(name) if piece.word.is_empty() => name.to_owned(),
@@ -65,23 +66,5 @@ impl StandIns {
             }
         }
         last
-    }
-}
-
-fn as_variable(text: &str) -> String {
-    let name: String = text
-        .chars()
-        .map(|one| {
-            if one.is_ascii_alphanumeric() {
-                one.to_ascii_uppercase()
-            } else {
-                '_'
-            }
-        })
-        .collect();
-    if name.starts_with(|first: char| first.is_ascii_digit()) {
-        format!("_{name}")
-    } else {
-        name
     }
 }

@@ -9,7 +9,9 @@ use super::{SECRET, choice_and_text, is_inside, is_kept_secret, says_no_secret};
 use crate::config::{expand, validate};
 use crate::exchange::server_json::{self, ServerJson};
 use crate::exchange::stand_ins::StandIns;
-use crate::exchange::{Dialect, Outcome, document, edit, harvest, paste as pasted, programs, write};
+use crate::exchange::{
+    Dialect, Outcome, difference, document, edit, harvest, paste as pasted, programs, write,
+};
 
 /// Entries of one text that are looked at closely.
 const ENTRIES: usize = 4;
@@ -215,7 +217,7 @@ fn left_out(issues: &[Issue], name: &str) -> Vec<String> {
 
 fn differs_unsaid(name: &str, entry: &ServerEntry, back: &ServerEntry, issues: &[Issue]) -> Vec<String> {
     let said = left_out(issues, name);
-    let mut differ = write::differences(&write::bare(entry), &write::bare(back));
+    let mut differ = difference::differences(&difference::bare(entry), &difference::bare(back));
     differ.retain(|member| {
         !said.iter().any(|said| {
             said == member

@@ -6,17 +6,16 @@ use std::sync::Arc;
 use jsonc_parser::cst::CstObject;
 use protocol::{
     Dir, Error, ErrorKind, Layer, McpAdd, McpConfig, McpConfigResult, McpEdit, McpEnable, McpReload,
-    McpReloadResult, McpRemove, McpRemoveResult, McpServerEntry, PendingStatus, Pointer, Revision, Scope,
-    ServerEntry, ServerName, Tier, Written,
+    McpReloadResult, McpRemove, McpRemoveResult, McpServerEntry, PendingStatus, Pointer, Scope, ServerEntry,
+    ServerName, Tier, Written,
 };
-use serde_json::Value;
 
 use super::Manager;
 use super::consenting::project_key;
+use super::editing::{Change, Changed, check_entry, check_looked_at, revision};
 use crate::config::layers::{project_file, user_file};
 use crate::config::store::{self, Readers};
-use crate::config::validate::Problem;
-use crate::config::{file, merge, profiles, secret, validate};
+use crate::config::{file, merge, profiles, secret};
 use crate::consent::Gate;
 use crate::consent::ledger::{self, Action, Place};
 use crate::consent::review;
@@ -483,58 +482,6 @@ impl Manager {
     }
 }
 
-/// One `mcp.edit`.
-struct Change {
-    name: String,
-    set: Option<ServerEntry>,
-    unset: Vec<Pointer>,
-    revision: Option<Revision>,
-}
-
-/// The entry after the change.
-struct Changed {
-    /// The digest of what stood there.
-    before: String,
-    /// Members we do not know included.
-    value: Value,
-    entry: ServerEntry,
-}
-
-impl Change {
-    fn entry(&self, whole: &CstObject) -> Result<Changed, Error> {
-        let Some(stored) = store::get(whole, &["servers", &self.name]) else {
-            return Err(Error::new(
-                ErrorKind::TargetMismatch,
-                format!("`{}` does not stand in its file any more", self.name),
-            )
-            .reason("unknown")
-            .server(self.name.as_str()));
-        };
-        let (known, _) = validate::known_members(&stored);
-        let current: ServerEntry = serde_json::from_value(known).unwrap_or_default();
-        let now = revision(&current);
-        if self.revision.as_ref().is_some_and(|wanted| *wanted != now) {
-            return Err(Error::new(
-                ErrorKind::StaleRevision,
-                format!("`{}` was changed since it was read", self.name),
-            )
-            .hint("read it again with `mcp.config`")
-            .revision(now));
-        }
-        let mut value = merge::merged(&stored, self.set.as_ref(), &self.unset)?;
-        value["updatedAt"] = env::now().into();
-        let (known, _) = validate::known_members(&value);
-        check_problems(&validate::problems(&known), "/set")?;
-        let entry = serde_json::from_value(known)
-            .map_err(|error| Error::new(ErrorKind::InvalidParams, error.to_string()).path("/set"))?;
-        Ok(Changed {
-            before: review::digest(&current),
-            value,
-            entry,
-        })
-    }
-}
-
 /// Sets the switch of an entry where it belongs.
 pub(super) fn switch(whole: &CstObject, place: &Place, enabled: bool) {
     if place.layer == Layer::User {
@@ -549,12 +496,6 @@ pub(super) fn switch(whole: &CstObject, place: &Place, enabled: bool) {
 /// Whether a request has to wait for the person.
 pub(super) fn is_gated(request: &RequestContext) -> bool {
     request.tier != Tier::Local
-}
-
-/// The digest of an entry as it stands in its file.
-fn revision(entry: &ServerEntry) -> Revision {
-    let text = serde_json::to_string(entry).unwrap_or_default();
-    Revision::from(file::digest(text.as_bytes()))
 }
 
 /// What is answered about a change.
@@ -602,33 +543,6 @@ fn editable(server: &Server) -> Result<(), Error> {
     .by(server.layer.as_str())
     .hint("`mcp.enable` switches it off all the same")
     .server(ServerName::clone(&server.name)))
-}
-
-/// A command that is only a guess is neither written nor tried before a person said so or changed it.
-pub(super) fn check_looked_at(entry: &ServerEntry, accepted: Option<bool>) -> Result<(), Error> {
-    match github::guessed_command(entry) {
-        Some(command) if accepted != Some(true) => Err(Error::new(
-            ErrorKind::InvalidParams,
-            format!("`{command}` is a guess from the repository's name and is unverified"),
-        )
-        .path("/acceptUnverified")
-        .hint("compare it with the repository's README, then change the command or set `acceptUnverified: true`")),
-        _ => Ok(()),
-    }
-}
-
-pub(super) fn check_entry(entry: &ServerEntry, at: &str) -> Result<(), Error> {
-    let value = serde_json::to_value(entry).unwrap_or_default();
-    check_problems(&validate::problems(&value), at)
-}
-
-fn check_problems(problems: &[Problem], at: &str) -> Result<(), Error> {
-    let Some(problem) = problems.first() else {
-        return Ok(());
-    };
-    Err(Error::new(ErrorKind::InvalidParams, problem.message.clone())
-        .path(format!("{at}{}", problem.pointer()))
-        .expected("an entry as docs/configuration.md describes it"))
 }
 
 /// Runs what blocks on locks and on the disk.

@@ -8,7 +8,8 @@ use protocol::{Dir, EntryChange, Error, ErrorKind, Layer, Review, ReviewReason, 
 use serde_json::json;
 
 use super::Manager;
-use super::configuring::{blocking, check_entry};
+use super::configuring::blocking;
+use super::editing::check_entry;
 use crate::config::layers::user_file;
 use crate::config::merge;
 use crate::consent::ledger::{Action, Place, Request};

@@ -8,6 +8,7 @@ mod calling;
 mod composing;
 mod configuring;
 mod consenting;
+mod editing;
 mod examining;
 mod exchanging;
 mod finding;
@@ -39,6 +40,7 @@ use crate::env::Env;
 use crate::limits;
 use crate::server::Server;
 use crate::sink::HostSink;
+use crate::spelling::distance;
 
 /// Everything a host can want from its MCP servers. Cheap to clone.
 #[derive(Clone)]
@@ -292,22 +294,6 @@ fn near(name: &str, mut names: Vec<String>) -> Vec<String> {
     let mut best = if close.is_empty() { names } else { close };
     best.truncate(5);
     best
-}
-
-/// Levenshtein distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let substitution = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = substitution.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

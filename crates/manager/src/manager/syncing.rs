@@ -15,7 +15,7 @@ use super::exchanging::broken;
 use crate::config::secret;
 use crate::exchange::programs::{self, Place};
 use crate::exchange::stand_ins::StandIns;
-use crate::exchange::{Dialect, Form, Found, Off, Outcome, edit, entry, harvest, names, write};
+use crate::exchange::{Dialect, Form, Found, Off, Outcome, difference, edit, entry, harvest, names, write};
 use crate::limits;
 use crate::sink::RequestContext;
 
@@ -219,7 +219,7 @@ fn read(path: &Path) -> Result<Option<String>, Error> {
 
 /// Whether two entries start the same, as far as the other program can say it; a secret may be written as a reference.
 fn same(name: &str, ours: &ServerEntry, theirs: &ServerEntry, form: &Form) -> bool {
-    let theirs = write::bare(&unlabelled(theirs));
+    let theirs = difference::bare(&unlabelled(theirs));
     // Where another server has a secret of the same name, the longer one stands for it.
     [
         (ExportSecrets::Reference, StandIns::default()),
@@ -229,7 +229,7 @@ fn same(name: &str, ours: &ServerEntry, theirs: &ServerEntry, form: &Form) -> bo
     .into_iter()
     .filter_map(|(secrets, mut stand_ins)| write::render(name, ours, form, secrets, &mut stand_ins).ok())
     .filter_map(|rendered| entry::read(&rendered.value, form.dialect).ok())
-    .any(|read| write::bare(&unlabelled(&read.entry)) == theirs)
+    .any(|read| difference::bare(&unlabelled(&read.entry)) == theirs)
 }
 
 fn unlabelled(entry: &ServerEntry) -> ServerEntry {
@@ -244,18 +244,21 @@ fn changes(here: Option<&ServerEntry>, there: Option<&ServerEntry>) -> Vec<SyncC
     let shown = |entry: Option<&ServerEntry>| {
         entry.map_or_else(
             || serde_json::json!({}),
-            |entry| write::bare(&secret::masked(&unlabelled(entry)).0),
+            |entry| difference::bare(&secret::masked(&unlabelled(entry)).0),
         )
     };
     let plain = |entry: Option<&ServerEntry>| {
-        entry.map_or_else(|| serde_json::json!({}), |entry| write::bare(&unlabelled(entry)))
+        entry.map_or_else(
+            || serde_json::json!({}),
+            |entry| difference::bare(&unlabelled(entry)),
+        )
     };
     let at = |whole: &Value, member: &str| -> Option<Json> {
         let value = member.split('.').try_fold(whole, |value, step| value.get(step))?;
         Some(Json::from(value))
     };
     let (shown_here, shown_there) = (shown(here), shown(there));
-    write::differences(&plain(here), &plain(there))
+    difference::differences(&plain(here), &plain(there))
         .into_iter()
         .map(|member| SyncChange {
             here: at(&shown_here, &member),

@@ -5,8 +5,8 @@ use std::time::Duration;
 use protocol::{Error, ErrorKind, McpTest, ServerEntry, ServerName, TestResult};
 
 use super::Manager;
-use super::configuring::{check_entry, check_looked_at};
-use crate::config::{merge, validate};
+use super::editing::{check_entry, check_looked_at};
+use crate::config::{members, merge};
 use crate::consent::Gate;
 use crate::limits;
 use crate::progress::Work;
@@ -65,7 +65,7 @@ impl Manager {
         let stored = serde_json::to_value(&*server.entry()).unwrap_or_default();
         let unset = params.unset.unwrap_or_default();
         let merged = merge::merged(&stored, params.set.as_ref(), &unset)?;
-        let (known, _) = validate::known_members(&merged);
+        let (known, _) = members::known_members(&merged);
         let entry: ServerEntry = serde_json::from_value(known)
             .map_err(|error| Error::new(ErrorKind::InvalidParams, error.to_string()).path("/set"))?;
         check_entry(&entry, "/set")?;

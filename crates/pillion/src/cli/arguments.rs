@@ -5,6 +5,7 @@
 use std::fmt;
 use std::io;
 
+use manager::distance;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -158,22 +159,6 @@ fn unknown(name: &str, known: &[Parameter]) -> String {
         Some(near) => format!("there is no parameter `{name}`; did you mean `{}`?", near.name),
         None => format!("there is no parameter `{name}`"),
     }
-}
-
-/// How many letters to change, add or take away (Levenshtein).
-pub fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, l) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, r) in right.iter().enumerate() {
-            let change = diagonal + usize::from(l != *r);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[right.len()]
 }
 
 fn whole(text: &str, what: &str) -> Result<Given, Mistake> {

@@ -210,16 +210,7 @@ fn ways(open: &[Need]) -> Vec<String> {
 /// What to type for a value. A secret is named, not written: the command line is seen by others.
 fn way(need: &Need) -> String {
     let label = &need.label;
-    let reference: String = label
-        .chars()
-        .map(|one| {
-            if one.is_ascii_alphanumeric() {
-                one.to_ascii_uppercase()
-            } else {
-                '_'
-            }
-        })
-        .collect();
+    let reference = manager::variable_name(label);
     let value = if need.secret {
         format!("${{{reference}}}")
     } else {

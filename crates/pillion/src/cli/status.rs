@@ -1,8 +1,8 @@
 //! `pillion status`: what is configured; starts nothing.
 
+use manager::distance;
 use protocol::{McpServerStatus, McpStatus, Status, methods};
 
-use super::arguments::distance;
 use super::exit::Exit;
 use super::failure::{Failure, warn};
 use super::output::{self, Rows};

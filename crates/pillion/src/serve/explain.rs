@@ -2,6 +2,7 @@
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonType, ValidationError, Validator};
+use manager::distance;
 use protocol::{Error, ErrorKind};
 use serde_json::Value;
 
@@ -268,27 +269,13 @@ fn kind_of(root: &Value, schema: &Value) -> String {
 }
 
 fn nearest<'k>(name: &str, known: &'k [String]) -> Option<&'k String> {
+    let name = cut(name).to_lowercase();
     let near = known
         .iter()
-        .map(|candidate| (distance(name, candidate), candidate));
+        .map(|candidate| (distance(&name, &candidate.to_lowercase()), candidate));
     near.filter(|(distance, candidate)| *distance <= NEAR && *distance < candidate.len())
         .min()
         .map(|(_, near)| near)
-}
-
-/// Insertions, removals and replacements from one name to the other, case ignored.
-fn distance(one: &str, other: &str) -> usize {
-    let (one, other) = (cut(one).to_lowercase(), other.to_lowercase());
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, b) in other.bytes().enumerate() {
-            let step = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = step.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[other.len()]
 }
 
 fn wrong(path: &str, expected: &str, message: String) -> Error {

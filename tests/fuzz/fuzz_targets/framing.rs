@@ -41,12 +41,11 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         };
     }
     assert!(held <= bytes.len(), "more came out than went in");
-    // Whatever state that left: more than any body it may wait for, then a good frame.
-    feed(
-        &mut framer,
-        &[&[b' '; LIMIT + 200][..], b"\r\n\r\n"].concat(),
-        piece,
-    );
+    // Whatever state that left: the end of a header without its number, more than any body it may wait for, then a good
+    // frame.
+    for filling in [&b"\r\n\r\n"[..], &[b' '; LIMIT + 200], b"\r\n\r\n"] {
+        feed(&mut framer, filling, piece);
+    }
     // The end of a body over the limit may lie in the middle of a frame, which is lost with it; the next one is not.
     // What a body that was announced too long has swallowed comes out after a pause.
     let good = b"Content-Length: 2\r\n\r\n{}".repeat(2);

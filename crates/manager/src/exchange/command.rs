@@ -337,14 +337,14 @@ impl Options {
             }
             // Both take several values.
             "-e" | "--env" => {
-                return self.several(inline, rest, |options, word| {
+                return self.several("`NAME=value`", inline, rest, |options, word| {
                     let (name, value) = word.split_once('=').filter(|(name, _)| is_name(name))?;
                     options.env.insert(name.to_owned(), value.to_owned());
                     Some(())
                 });
             }
             "-H" | "--header" => {
-                return self.several(inline, rest, |options, word| {
+                return self.several("`Name: value`", inline, rest, |options, word| {
                     let (name, value) = word.split_once(':').filter(|(name, _)| !name.contains('/'))?;
                     if is_address(word) {
                         return None;
@@ -360,23 +360,24 @@ impl Options {
         Ok(taken)
     }
 
+    /// What is not of the `form` may be a secret whose name was forgotten: it is not repeated.
     fn several(
         &mut self,
+        form: &str,
         inline: Option<&str>,
         rest: &[String],
         mut take: impl FnMut(&mut Options, &str) -> Option<()>,
     ) -> Result<usize, String> {
+        let misfit = || format!("what is given for a variable or a header must be {form}");
         if let Some(value) = inline {
-            return take(self, value)
-                .map(|()| 0)
-                .ok_or_else(|| format!("`{value}` has no value"));
+            return take(self, value).map(|()| 0).ok_or_else(misfit);
         }
         let mut taken = 0;
         while rest.get(taken).is_some_and(|word| take(self, word).is_some()) {
             taken += 1;
         }
         match (taken, rest.first()) {
-            (0, Some(word)) => Err(format!("`{word}` has no value")),
+            (0, Some(_)) => Err(misfit()),
             _ => Ok(taken),
         }
     }

@@ -52,7 +52,8 @@ pub(crate) fn read(text: &str) -> Result<Value, Fault> {
     }
     if start.starts_with('"') {
         // A piece from the inside of an object, as people copy it.
-        return json(&format!("{{{}}}", start.trim_end_matches(',')));
+        return json(&format!("{{{}}}", start.trim_end_matches(',')))
+            .map_err(|fault| inside(fault, text, start));
     }
     if let Some(table) = start.strip_prefix('[') {
         return match json(text) {
@@ -77,6 +78,22 @@ pub(crate) fn read(text: &str) -> Result<Value, Fault> {
             Err(_) => Err(fault),
         },
     }
+}
+
+/// A fault in `start` with a brace before it, as one in the `text` that ends with `start`.
+fn inside(mut fault: Fault, text: &str, start: &str) -> Fault {
+    let begin = place(text, text.len() - start.len());
+    let end = place(text, text.len());
+    if let Some(place) = &mut fault.place {
+        if place.line == 1 {
+            place.column = (begin.column + place.column).saturating_sub(2).max(begin.column);
+        }
+        place.line += begin.line - 1;
+        if place.line == end.line {
+            place.column = place.column.min(end.column);
+        }
+    }
+    fault
 }
 
 /// `name: value` is no TOML, and `name = value` no YAML.
@@ -126,6 +143,7 @@ mod tests {
         let place = |text: &str| read(text).unwrap_err().place.map(|place| place.line);
         assert_eq!(place("{\n\"a\": "), Some(2));
         assert_eq!(place("\n\n{\"a\": oops oops}"), Some(3));
+        assert_eq!(place("\n \"a\": 1,\n \"b\": oops"), Some(3));
         assert_eq!(place("a = 1\nb = \n"), Some(2));
         assert_eq!(place("a:\n  - b: [\n"), Some(2));
     }

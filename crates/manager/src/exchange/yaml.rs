@@ -71,7 +71,11 @@ fn parse(text: &str) -> Result<(Option<Node>, bool), Fault> {
             if at.line() > text.matches('\n').count() + 1 {
                 return fault_at(text, text.len(), message);
             }
-            fault(at.line(), at.col() + 1, message)
+            // It counts some characters more than once, in a directive for one.
+            let end = lines
+                .get(at.line().saturating_sub(1))
+                .map_or(0, |line| line.chars().count());
+            fault(at.line(), at.col().min(end) + 1, message)
         })?;
         let (line, column) = (span.start.line().saturating_sub(1), span.start.col());
         let last = span.end.line().saturating_sub(1);

@@ -57,3 +57,17 @@ fn a_fault_at_the_end_is_on_the_last_line() {
         Some(crate::config::syntax::Place { line: 1, column: 10 })
     );
 }
+
+#[test]
+fn a_header_without_a_name_is_not_repeated() {
+    for text in [
+        "claude mcp add s -t http https://h/mcp -H 'Bearer sk-hidden'",
+        "claude mcp add s -t http https://h/mcp --header='Bearer sk-hidden'",
+    ] {
+        let read = crate::exchange::paste::read(text);
+        assert_eq!(
+            read.problems[0].message, "what is given for a variable or a header must be `Name: value`",
+            "{text}"
+        );
+    }
+}

@@ -57,6 +57,7 @@ mod testing;
 mod transports;
 mod trust;
 mod upward;
+mod watching;
 
 use libtest_mimic::{Arguments, Trial};
 
@@ -92,6 +93,7 @@ fn main() {
     trials.extend(peers::stories());
     trials.extend(policy::stories());
     trials.extend(store::stories());
+    trials.extend(watching::stories());
     trials.extend(testing::stories());
     trials.extend(gallery::stories());
     trials.extend(bundles::stories());

@@ -244,6 +244,10 @@ impl Core {
         self.policy().outdated()
     }
 
+    pub fn policy_files(&self) -> Vec<PathBuf> {
+        self.policy().files().map(Path::to_owned).collect()
+    }
+
     /// Why the administrator does not allow what is about to start, references filled in.
     pub fn forbidden(&self, name: &str, prepared: &Prepared) -> Option<String> {
         let (command, args, url) = match &prepared.target {

@@ -139,7 +139,7 @@ pub const PACKAGES: usize = 100;
 pub const STAMP_LIFE: Duration = Duration::from_millis(200);
 /// Events of the file system are gathered for this long: editors write a file in several steps.
 pub const WATCH_DEBOUNCE: Duration = Duration::from_millis(100);
-/// Without events the stamps are looked at this often.
+/// Where not every change is told, the stamps are looked at this often.
 pub const WATCH_PAUSE: Duration = Duration::from_secs(5);
 /// Records of one `mcp.status`.
 pub const SHOWN_SERVERS: usize = 1000;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use protocol::{ChangeReason, HostLayer, Layer, ServerName, TrustState};
+use tokio::sync::Notify;
 
 use super::book::{Book, Project, TrustItem, Wanted};
 use super::file::ConfigFile;
@@ -23,6 +24,7 @@ use crate::server::{NewServer, Server};
 /// All configured servers, by layer, directory and name.
 pub(crate) struct Layers {
     book: Mutex<Book>,
+    news: Arc<Notify>,
 }
 
 /// What a reload did.
@@ -62,6 +64,7 @@ impl Layers {
                 servers: Vec::new(),
                 checked: None,
             }),
+            news: Arc::new(Notify::new()),
         }
     }
 
@@ -142,6 +145,7 @@ impl Layers {
             }
         }
         book.checked = Some(Instant::now());
+        self.news.notify_one();
         reloaded
     }
 
@@ -187,22 +191,24 @@ impl Layers {
         self.book().next_end()
     }
 
-    /// The folders in which a change may concern us.
+    /// The files and folders whose change concerns us. Not all exist.
     pub fn watched(&self, core: &Core) -> Vec<PathBuf> {
         let book = self.book();
-        let mut folders = vec![
-            core.env.data_dir().to_owned(),
-            core.env.data_dir().join("packages"),
-        ];
-        folders.extend(book.packages.folders());
+        let mut paths = vec![user_file(core), trust_file(core)];
+        paths.extend(core.policy_files());
+        paths.extend(book.host_files.iter().map(|file| file.path.clone()));
+        paths.extend(book.packages.watched());
         for project in &book.projects {
-            folders.push(project.root.clone());
-            folders.push(project.root.join(".pillion"));
-            folders.push(project.root.join(".pillion/packages"));
-            folders.extend(project.packages.folders());
+            paths.push(project.file.path.clone());
+            paths.extend(project.packages.watched());
         }
-        folders.retain(|folder| folder.is_dir());
-        folders
+        paths
+    }
+
+    /// Told when something may have changed: by whoever watches the files, and after each reload, which may bring
+    /// others to watch.
+    pub fn news(&self) -> Arc<Notify> {
+        Arc::clone(&self.news)
     }
 
     /// Every server of every directory.

@@ -67,7 +67,8 @@ impl Packages {
         self.list.iter().map(|package| &package.file)
     }
 
-    pub fn folders(&self) -> impl Iterator<Item = PathBuf> {
-        self.list.iter().map(|package| package.path.clone())
+    /// The folder and the files in it.
+    pub fn watched(&self) -> impl Iterator<Item = PathBuf> {
+        std::iter::once(self.folder.clone()).chain(self.files().map(|file| file.path.clone()))
     }
 }

@@ -73,6 +73,11 @@ impl Policy {
         policy
     }
 
+    /// Where one may be.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|(path, _)| path.as_path())
+    }
+
     pub fn outdated(&self) -> bool {
         self.files
             .iter()

@@ -20,7 +20,7 @@ pub fn stories() -> Vec<Trial> {
 }
 
 /// A zip file of ours: names, modes and texts.
-fn packed(path: &Path, files: &[(&str, u32, &[u8])]) -> PathBuf {
+pub fn packed(path: &Path, files: &[(&str, u32, &[u8])]) -> PathBuf {
     let file = fs::File::create(path).expect("a file");
     let mut zip = ZipWriter::new(file);
     for (name, mode, bytes) in files {

@@ -50,6 +50,7 @@ mod resource_tools;
 mod rug_pull;
 mod schema;
 mod scripted;
+mod secrecy;
 mod shutdown;
 mod store;
 mod terminal;
@@ -72,6 +73,7 @@ fn main() {
     trials.extend(handshake::stories());
     trials.extend(framing::stories());
     trials.extend(shutdown::stories());
+    trials.extend(secrecy::stories());
     trials.extend(orphans::stories());
     trials.extend(lifecycle::stories());
     trials.extend(calls::stories());

@@ -18,7 +18,34 @@ pub fn stories() -> Vec<Trial> {
         written_into_another_program, what_differs_is_shown, the_other_way, secrets_in_another_program,
         links_and_broken_files, every_program_there_and_back, pasted_by_a_script, pasted_in_a_terminal,
         secrets_inside_of_texts, what_is_no_command, one_document_for_a_command, variables_of_an_editor,
+        switched_off_beside_its_servers,
     )
+}
+
+/// Gemini CLI says which servers it starts beside them.
+fn switched_off_beside_its_servers() {
+    for (mcp, on) in [
+        (json!({ "allowed": ["a", "b"], "excluded": ["b"] }), vec!["a"]),
+        (json!({ "excluded": ["c"] }), vec!["a", "b"]),
+        (json!({ "allowed": [], "excluded": [] }), vec!["a", "b", "c"]),
+    ] {
+        let env = TestEnv::new();
+        let servers = json!({ "a": { "command": "a-server" }, "b": { "command": "b-server" }, "c": { "httpUrl": "https://c.example/mcp" } });
+        let folder = env.home().join(".gemini");
+        fs::create_dir_all(&folder).expect("a folder");
+        let file = folder.join("settings.json");
+        fs::write(&file, json!({ "mcp": mcp, "mcpServers": servers }).to_string()).expect("a file");
+        let imported = run(&env, &["import", file.to_str().expect("UTF-8")]);
+        assert!(imported.status.success(), "{imported:?}");
+        let text = fs::read_to_string(env.data().join("mcp.json")).expect("the file");
+        let stored: Value = serde_json::from_str(&text).expect("JSON");
+        for name in ["a", "b", "c"] {
+            let is_on = stored["servers"][name]["enabled"] != false;
+            assert_eq!(is_on, on.contains(&name), "{name} with {mcp}");
+        }
+        let said = err(&imported) + &out(&imported);
+        assert_eq!(said.contains("switched off: `mcp."), on.len() < 3, "{said}");
+    }
 }
 
 fn run(env: &TestEnv, args: &[&str]) -> Output {

@@ -6,7 +6,7 @@ use crate::network::Network;
 use crate::secret::Secret;
 
 /// How to log in to one server.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Settings {
     /// The server's endpoint. Tokens are stored for it.
     pub server_url: Url,
@@ -40,6 +40,17 @@ pub struct Settings {
     pub tolerate: Vec<String>,
     /// Tokens are bound to a key (RFC 9449). Servers that demand it get it without this, too.
     pub dpop: bool,
+}
+
+/// Its addresses and parameters may hold secrets.
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Settings")
+            .field("key", &self.key())
+            .field("client_id", &self.client_id)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Settings {
@@ -84,7 +95,7 @@ impl Settings {
 }
 
 /// How a token is got.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum Grant {
     /// A person logs in here in a browser (RFC 6749 §4.1).
     AuthorizationCode,
@@ -106,7 +117,7 @@ impl Grant {
 }
 
 /// A key that signs assertions about this client.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SigningSettings {
     /// PKCS#8 (or PKCS#1 for RSA), as PEM.
     pub private_key: Secret,
@@ -117,7 +128,7 @@ pub struct SigningSettings {
 }
 
 /// The identity provider that vouches for the person.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Enterprise {
     pub token_endpoint: String,
     pub issuer: Option<String>,
@@ -130,7 +141,7 @@ pub struct Enterprise {
 }
 
 /// The resource indicator (RFC 8707).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Resource {
     /// As the server's metadata says, else its URL.
     AsPublished,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounded::{Dict, Int, List, Text};
 use crate::word::{open_words, words};
-use crate::{Dir, Time, Uri};
+use crate::{Dir, Pointer, Time, Uri};
 
 /// One server: a `command` to run or a `url` to reach, and how to treat it.
 #[derive(Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -103,6 +103,14 @@ pub struct ServerEntry {
     /// Which tools may be used, and how.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolLists>,
+    /// Members whose value is a secret although no name says so, such as `/env/WORKSPACE`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<List<Pointer, 64>>")]
+    pub secrets: Option<Vec<Pointer>>,
+    /// What a person who is asked for a `${input:ID}` is told, by its id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Dict<EntryInput, 64>>")]
+    pub inputs: Option<BTreeMap<String, EntryInput>>,
     /// Where the entry came from: `catalog:<id>`, `registry:<name>`, `github:<repo>`, `manual`, `paste`, `import`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Text<1, 256>>")]
@@ -147,6 +155,27 @@ words! {
         /// Without `url`: the host itself is the server (`mcp.host.send`); only in an entry that the host brings.
         Host = "host",
     }
+}
+
+/// How a person is asked for the value of a `${input:ID}`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EntryInput {
+    /// What the value is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<1, 2048>>")]
+    pub description: Option<String>,
+    /// `false`: what is typed may be seen; default `true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<bool>,
+    /// The value to offer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<1, 4096>>")]
+    pub default: Option<String>,
+    /// The values to choose from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<List<Text<1, 4096>, 100>>")]
+    pub choices: Option<Vec<String>>,
 }
 
 /// Whether a server is started again after a crash.

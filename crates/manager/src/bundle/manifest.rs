@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{places, platform};
+use crate::config::{secret, validate};
 use crate::env::Env;
 
 /// The versions of the specification that are understood.
@@ -189,17 +190,31 @@ impl Manifest {
             None => places.get(name).cloned().map(Filled::One),
         };
         let config = self.config()?;
+        let secrets: Vec<String> = questions
+            .iter()
+            .filter(|question| question.secret)
+            .map(|question| format!("${{user_config.{}}}", question.key))
+            .collect();
+        let holds_secret = |text: &str| secrets.iter().any(|secret| text.contains(secret));
+        let mut marks = Vec::new();
         let mut args = Vec::new();
         for argument in config.args.iter().flatten() {
+            let start = args.len();
             match alone(argument).and_then(look) {
                 Some(Filled::Many(many)) => args.extend(many),
                 _ => args.push(fill(argument, look)),
+            }
+            if holds_secret(argument) {
+                marks.extend((start..args.len()).map(|index| format!("/args/{index}")));
             }
         }
         let mut variables = BTreeMap::new();
         for (name, value) in &config.env {
             // What was left open is not set at all, rather than set to nothing.
             let is_open = matches!(alone(value).and_then(look), Some(Filled::Many(many)) if many.is_empty());
+            if holds_secret(value) {
+                marks.push(validate::pointer(&["env", name]));
+            }
             if !is_open {
                 variables.insert(name.clone(), fill(value, look));
             }
@@ -213,7 +228,7 @@ impl Manifest {
         } else {
             command
         };
-        Ok(ServerEntry {
+        let mut entry = ServerEntry {
             command: Some(command),
             args: (!args.is_empty()).then_some(args),
             env: (!variables.is_empty()).then_some(variables),
@@ -229,7 +244,9 @@ impl Manifest {
                     .collect(),
             ),
             ..ServerEntry::default()
-        })
+        };
+        secret::mark(&mut entry, marks);
+        Ok(entry)
     }
 
     /// What is started on this platform.

@@ -36,7 +36,46 @@ pub(crate) fn merged(stored: &Value, set: Option<&ServerEntry>, unset: &[Pointer
     if let Value::Object(members) = set {
         overlay(&mut entry, members);
     }
+    let marks: Vec<String> = current
+        .secrets
+        .iter()
+        .flatten()
+        .map(ToString::to_string)
+        .collect();
+    stay_secret(&marks, stored, &mut entry);
     Ok(entry)
+}
+
+/// What was called a secret stays one as long as its value stands somewhere in the entry, whatever else is changed.
+fn stay_secret(marks: &[String], before: &Value, entry: &mut Value) {
+    if marks.is_empty() {
+        return;
+    }
+    let mut stay: Vec<Value> = entry["secrets"].as_array().cloned().unwrap_or_default();
+    for mark in marks {
+        let Some(value) = before.pointer(mark) else {
+            continue;
+        };
+        let mut at = Vec::new();
+        // An argument may have moved.
+        if mark.starts_with("/args/") {
+            let args = entry["args"].as_array().into_iter().flatten().enumerate();
+            at.extend(
+                args.filter(|(_, argument)| *argument == value)
+                    .map(|(index, _)| format!("/args/{index}")),
+            );
+        } else if entry.pointer(mark) == Some(value) {
+            at.push(mark.clone());
+        }
+        for pointer in at.into_iter().map(Value::from) {
+            if !stay.contains(&pointer) {
+                stay.push(pointer);
+            }
+        }
+    }
+    if !stay.is_empty() {
+        entry["secrets"] = stay.into();
+    }
 }
 
 /// Maps merge key by key, everything else replaces.

@@ -2,13 +2,17 @@
 
 mod text;
 
-use protocol::{OauthSetting, ServerEntry};
+use protocol::ServerEntry;
+use serde_json::{Value, json};
 
 pub(crate) use self::text::{Piece, replaced};
 use crate::find::gallery;
 
 /// Stands for a secret in everything that leaves the process.
 pub(crate) const MASK: &str = "********";
+
+/// Members that one entry may call secret; its schema says the same.
+const MARKS: usize = 64;
 
 const SECRET_WORDS: [&str; 9] = [
     "token",
@@ -122,78 +126,139 @@ pub(crate) fn masked(entry: &ServerEntry) -> (ServerEntry, Vec<String>) {
 }
 
 /// Every secret that stands in an entry itself.
+///
+/// Every text of it is looked at, so that a member that is added one day is not forgotten.
 pub(crate) fn found(entry: &ServerEntry) -> Vec<Found> {
-    let mut found = Vec::new();
-    let mut add = |pointer: String, pieces: Vec<Piece>| {
-        if !pieces.is_empty() {
-            found.push(Found { pointer, pieces });
-        }
-    };
     let marked = marked(entry);
-    for (member, map) in [("env", &entry.env), ("headers", &entry.headers)] {
-        for (name, value) in map.iter().flatten() {
-            let pointer = super::validate::pointer(&[member, name]);
-            let is_secret = is_secret_name(name) || marked.contains(&&*pointer);
-            let pieces = match is_secret {
-                // `Bearer ${TOKEN}` shows its reference; a literal beside it would be a secret.
-                true if is_literal(value) && !is_scheme_and_reference(value) => whole(value),
-                true => Vec::new(),
-                false => text::pieces(value),
-            };
-            add(pointer, pieces);
-        }
-    }
-    if let Some(OauthSetting::On(oauth)) = &entry.oauth {
-        let mut secrets = vec![
-            ("/oauth/clientSecret", oauth.client_secret.as_ref()),
-            ("/oauth/privateKey", oauth.private_key.as_ref()),
-            ("/oauth/assertion", oauth.assertion.as_ref()),
-        ];
-        if let Some(enterprise) = &oauth.enterprise {
-            secrets.push((
-                "/oauth/enterprise/clientSecret",
-                enterprise.client_secret.as_ref(),
-            ));
-            secrets.push(("/oauth/enterprise/subjectToken", Some(&enterprise.subject_token)));
-        }
-        for (pointer, secret) in secrets {
-            if let Some(secret) = secret.filter(|secret| is_literal(secret)) {
-                add(pointer.to_owned(), whole(secret));
-            }
-        }
-    }
-    for (member, words) in [("args", &entry.args), ("headersHelper", &entry.headers_helper)] {
-        for (index, pieces) in in_arguments(words.as_deref().unwrap_or_default()) {
-            add(format!("/{member}/{index}"), pieces);
-        }
-    }
-    if let Some(url) = &entry.url {
-        let pieces = if marked.contains(&"/url") && is_literal(url) {
-            whole(url)
-        } else {
-            text::pieces(url)
-        };
-        add("/url".to_owned(), pieces);
-    }
-    let others = [
-        ("command", &entry.command),
-        ("label", &entry.label),
-        ("source", &entry.source),
-    ];
-    for (member, value) in others {
-        if let Some(value) = value {
-            add(format!("/{member}"), text::pieces_of_addresses(value));
-        }
-    }
+    let mut found = Vec::new();
+    look(&json!(entry), &mut Vec::new(), &marked, &mut found);
     found
 }
 
-/// Members that the list an entry was made from calls secret, whatever their names.
-fn marked(entry: &ServerEntry) -> Vec<&'static str> {
+fn look(value: &Value, path: &mut Vec<String>, marked: &[&str], found: &mut Vec<Found>) {
+    match value {
+        Value::String(text) => {
+            let pointer = super::validate::pointer(path);
+            let pieces = pieces_of_member(path, text, marked.contains(&&*pointer));
+            if !pieces.is_empty() {
+                found.push(Found { pointer, pieces });
+            }
+        }
+        Value::Array(items) if matches!(&**path, [member] if ["args", "headersHelper"].contains(&&**member)) =>
+        {
+            let words: Vec<String> = items
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect();
+            let pointer = |index: usize| format!("/{}/{index}", path[0]);
+            for (index, pieces) in in_arguments(&words, |index| marked.contains(&&*pointer(index))) {
+                let pointer = pointer(index);
+                found.push(Found { pointer, pieces });
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                path.push(index.to_string());
+                look(item, path, marked, found);
+                path.pop();
+            }
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                path.push(name.clone());
+                look(member, path, marked, found);
+                path.pop();
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The secrets of one text of an entry; lists of arguments are looked at as a whole instead.
+fn pieces_of_member(path: &[String], text: &str, is_marked: bool) -> Vec<Piece> {
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    match &*path {
+        ["oauth", "clientSecret" | "privateKey" | "assertion"]
+        | ["oauth", "enterprise", "clientSecret" | "subjectToken"] => match is_literal(text) {
+            true => whole(text),
+            false => Vec::new(),
+        },
+        ["env" | "headers", name]
+        | ["oauth", "authorizationParameters", name]
+        | ["inputs", name, "default"]
+            if is_marked || is_secret_name(name) =>
+        {
+            secret_value(text)
+        }
+        // Where it leads stays to be seen.
+        ["url"] if is_marked => text::pieces_behind_host(text),
+        ["env" | "headers", _] | ["oauth", "authorizationParameters", _] | ["url"] => text::pieces(text),
+        _ => text::pieces_of_addresses(text),
+    }
+}
+
+/// The value under the name of a secret.
+fn secret_value(text: &str) -> Vec<Piece> {
+    // `Bearer ${TOKEN}` shows its reference; a literal beside it would be a secret.
+    match is_literal(text) && !is_scheme_and_reference(text) {
+        true => whole(text),
+        false => Vec::new(),
+    }
+}
+
+/// What people call an entry: its label, which holds no secret of an address, else its name.
+pub(crate) fn label(entry: &ServerEntry, name: &str) -> String {
+    entry.label.as_deref().map_or_else(
+        || name.to_owned(),
+        |label| text::replaced(label, &text::pieces_of_addresses(label), |_| MASK.to_owned()),
+    )
+}
+
+/// Remembers in an entry that these members are secrets; where the name says it, nothing needs to be remembered.
+pub(crate) fn mark(entry: &mut ServerEntry, pointers: impl IntoIterator<Item = String>) {
+    let mut marks = entry.secrets.take().unwrap_or_default();
+    for pointer in pointers {
+        let is_said = ["/env/", "/headers/"]
+            .iter()
+            .any(|map| pointer.strip_prefix(map).is_some_and(is_secret_name));
+        let fits = pointer.starts_with('/') && pointer.chars().count() <= 512 && marks.len() < MARKS;
+        if !is_said && fits && !marks.iter().any(|mark| **mark == *pointer) {
+            marks.push(pointer.into());
+        }
+    }
+    entry.secrets = (!marks.is_empty()).then_some(marks);
+}
+
+/// The entry as a person decides about it: an argument or address is not hidden because the one who asks for the entry calls
+/// it a secret. `stored` is what stands there now, and what is a secret in it stays one.
+pub(crate) fn to_decide(entry: &ServerEntry, stored: Option<&ServerEntry>) -> ServerEntry {
+    let known = |mark: &str| {
+        let is_shown_by_name = mark.starts_with("/env/") || mark.starts_with("/headers/");
+        let is_known = stored.is_some_and(|stored| {
+            stored.secrets.iter().flatten().any(|known| **known == *mark)
+                && json!(stored).pointer(mark) == json!(entry).pointer(mark)
+        });
+        is_shown_by_name || is_known
+    };
+    let mut entry = entry.clone();
+    if let Some(marks) = &mut entry.secrets {
+        marks.retain(|mark| known(mark));
+    }
+    entry
+}
+
+/// Members that the entry itself, or the list it was made from, calls secret, whatever their names.
+///
+/// They count for `env`, `headers`, single arguments and what stands behind the host of `url`: nobody hides a program or an
+/// address by calling it a secret.
+fn marked(entry: &ServerEntry) -> Vec<&str> {
+    let own = entry.secrets.iter().flatten().map(|mark| &**mark);
     let source = entry.source.as_deref().unwrap_or_default();
     let listed = source.strip_prefix("catalog:").and_then(gallery::listed);
     let needs = listed.into_iter().flat_map(|listed| &listed.needs);
-    needs.filter(|need| need.secret).map(|need| &*need.at).collect()
+    own.chain(needs.filter(|need| need.secret).map(|need| &*need.at))
+        .collect()
 }
 
 fn whole(text: &str) -> Vec<Piece> {
@@ -210,7 +275,7 @@ fn is_scheme_and_reference(value: &str) -> bool {
 }
 
 /// Arguments that hold a secret: `--token=x`, `--token x`, `API_KEY=x`, an address with a password.
-fn in_arguments(args: &[String]) -> Vec<(usize, Vec<Piece>)> {
+fn in_arguments(args: &[String], is_marked: impl Fn(usize) -> bool) -> Vec<(usize, Vec<Piece>)> {
     let mut found = Vec::new();
     let mut value_of_secret = false;
     for (index, argument) in args.iter().enumerate() {
@@ -219,10 +284,11 @@ fn in_arguments(args: &[String]) -> Vec<(usize, Vec<Piece>)> {
             && argument.starts_with('-')
             && !argument.contains('=')
             && text::is_secret_word(argument);
-        let pieces = match is_value {
-            true if is_literal(argument) => whole(argument),
-            true => Vec::new(),
-            false => text::pieces(argument),
+        let pieces = match (is_value, is_marked(index)) {
+            (true, _) if is_literal(argument) => whole(argument),
+            (true, _) => Vec::new(),
+            (false, true) => text::value_of_option(argument),
+            (false, false) => text::pieces(argument),
         };
         if !pieces.is_empty() {
             found.push((index, pieces));
@@ -234,7 +300,7 @@ fn in_arguments(args: &[String]) -> Vec<(usize, Vec<Piece>)> {
 /// The arguments of a command line as they may be shown.
 pub(crate) fn shown_arguments(args: &[String]) -> Vec<String> {
     let mut shown = args.to_vec();
-    for (index, pieces) in in_arguments(args) {
+    for (index, pieces) in in_arguments(args, |_| false) {
         shown[index] = text::replaced(&args[index], &pieces, |_| MASK.to_owned());
     }
     shown
@@ -265,7 +331,6 @@ pub(crate) fn bare_url(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn secrets_are_masked_and_references_shown() {
@@ -276,7 +341,7 @@ mod tests {
         }))
         .unwrap();
         let (shown, pointers) = masked(&entry);
-        assert_eq!(pointers, ["/env/API_TOKEN", "/args/1", "/args/2", "/args/4"]);
+        assert_eq!(pointers, ["/args/1", "/args/2", "/args/4", "/env/API_TOKEN"]);
         assert_eq!(
             shown.args.unwrap(),
             [
@@ -300,9 +365,37 @@ mod tests {
         }))
         .unwrap();
         let (shown, pointers) = masked(&entry);
-        assert_eq!(pointers, ["/headers/Cookie", "/headers/X-Api-Key", "/url"]);
+        assert_eq!(pointers, ["/url", "/headers/Cookie", "/headers/X-Api-Key"]);
         assert_eq!(shown.headers.unwrap()["Authorization"], "Bearer ${T}");
         assert!(!shown.url.unwrap().contains("pw"));
+    }
+
+    #[test]
+    fn no_member_with_an_address_is_left_out() {
+        let address = "https://u:pw-1@h/x?api_key=pw-2&a=b#access_token=pw-3";
+        let entry: ServerEntry = serde_json::from_value(json!({
+            "url": address,
+            "label": address,
+            "source": address,
+            "cwd": address,
+            "envFile": address,
+            "tls": {"ca": address, "cert": address, "key": address},
+            "oauth": {
+                "clientId": address, "redirectUri": address, "clientMetadataUrl": address, "resource": address,
+                "issuer": address, "authorizationEndpoint": address, "tokenEndpoint": address,
+                "authorizationParameters": {"login_hint": address, "id_token_hint": "pw-4"},
+                "enterprise": {
+                    "tokenEndpoint": address, "issuer": address, "clientId": address, "subjectToken": "pw-5",
+                },
+            },
+            "tools": {"overrides": {"a": {"title": address, "description": address}}},
+        }))
+        .unwrap();
+        let (shown, pointers) = masked(&entry);
+        let shown = serde_json::to_string(&shown).unwrap();
+        assert!(!shown.contains("pw-"), "{shown}");
+        assert_eq!(pointers.len(), 23, "{pointers:?}");
+        assert!(shown.contains("https://u:********@h/x?api_key=********&a=b#access_token=********"));
     }
 
     #[test]

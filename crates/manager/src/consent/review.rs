@@ -37,7 +37,7 @@ pub(crate) fn digest(entry: &ServerEntry) -> String {
 
 /// The review of an entry; `stored` is what stands there now.
 pub(crate) fn review(subject: &Subject<'_>, entry: &ServerEntry, stored: Option<&ServerEntry>) -> Review {
-    let (masked, pointers) = secret::masked(entry);
+    let (masked, pointers) = secret::masked(&secret::to_decide(entry, stored));
     let keeps = kept(entry, stored);
     let before = stored
         .filter(|stored| digest(stored) != digest(entry))
@@ -64,9 +64,9 @@ pub(crate) fn review(subject: &Subject<'_>, entry: &ServerEntry, stored: Option<
         expires_at: None,
         target: target(&masked, subject.base),
         before,
-        reads: reads(entry),
+        reads: reads(&masked),
         keeps: keeps.into_iter().map(Pointer::from).collect(),
-        relaxes: relaxes(entry, subject.layer),
+        relaxes: relaxes(&masked, subject.layer),
         masked: pointers.into_iter().map(Pointer::from).collect(),
         enabled: entry.enabled != Some(false),
         warnings: warnings(entry, subject.layer),
@@ -106,7 +106,7 @@ pub(crate) fn target(entry: &ServerEntry, base: &Path) -> Target {
     })
 }
 
-/// Variables and files that its start would read.
+/// Variables and files that the start of an entry would read, shown without its secrets.
 fn reads(entry: &ServerEntry) -> Vec<String> {
     let mut reads = BTreeSet::new();
     let mut value = serde_json::to_value(entry).unwrap_or_default();

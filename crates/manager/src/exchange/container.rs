@@ -23,6 +23,7 @@ pub(crate) fn harvest(text: &str, dialect: Dialect) -> Result<(Harvest, bool), F
     let root = document::read(text)?;
     let mut harvest = Harvest::default();
     let is_bare = harvest.document(&root, dialect);
+    harvest.switch_off(&root);
     if harvest.found.len() > SERVERS {
         harvest.found.truncate(SERVERS);
         let message = format!("only the first {SERVERS} servers are read");
@@ -160,6 +161,41 @@ impl Harvest {
             scope: scope.map(str::to_owned),
             outcome,
         });
+    }
+
+    /// Gemini keeps which servers it starts beside them: `mcp.allowed` and `mcp.excluded`, in older files
+    /// `allowMCPServers` and `excludeMCPServers`.
+    fn switch_off(&mut self, root: &Value) {
+        let names = |members: [(&'static str, &Value); 2]| {
+            let (member, list) = members.into_iter().find(|(_, value)| value.is_array())?;
+            let names = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+            let names: Vec<String> = names.map(str::to_owned).collect();
+            (!names.is_empty()).then_some((member, names))
+        };
+        let mcp = &root["mcp"];
+        let allowed = names([
+            ("mcp.allowed", &mcp["allowed"]),
+            ("allowMCPServers", &root["allowMCPServers"]),
+        ]);
+        let excluded = names([
+            ("mcp.excluded", &mcp["excluded"]),
+            ("excludeMCPServers", &root["excludeMCPServers"]),
+        ]);
+        for found in &mut self.found {
+            let Outcome::Entry(entry) = &mut found.outcome else {
+                continue;
+            };
+            let why = match (&excluded, &allowed) {
+                (Some((member, names)), _) if names.contains(&found.name) => format!("`{member}` names it"),
+                (_, Some((member, names))) if !names.contains(&found.name) => {
+                    format!("`{member}` does not name it")
+                }
+                _ => continue,
+            };
+            entry.enabled = Some(false);
+            let said = format!("it is switched off: {why}");
+            self.notes.push(note(IssueKind::Note, &found.name, said));
+        }
     }
 
     fn inputs(&mut self, value: &Value) {

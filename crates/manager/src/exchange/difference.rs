@@ -4,7 +4,7 @@ use protocol::ServerEntry;
 use serde_json::{Map, Value, json};
 
 /// Members that say nothing about how to run a server.
-pub(super) const BOOKKEEPING: [&str; 3] = ["createdAt", "updatedAt", "source"];
+pub(super) const BOOKKEEPING: [&str; 5] = ["createdAt", "updatedAt", "source", "secrets", "inputs"];
 
 /// An entry without what says nothing about how to run it, for comparisons.
 pub(crate) fn bare(entry: &ServerEntry) -> Value {

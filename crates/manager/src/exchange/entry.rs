@@ -169,6 +169,24 @@ impl Reader {
             "supports_parallel_tool_calls" => drop(self.out.insert("parallel".to_owned(), value.clone())),
             "tools" => self.own_tools(value)?,
             "reconnect" => drop(self.out.insert("reconnect".to_owned(), value.clone())),
+            "secrets" if is_list_of_pointers(value) => {
+                // A text from elsewhere hides no argument and no address.
+                let by_name = |mark: &&Value| {
+                    let mark = mark.as_str().unwrap_or_default();
+                    mark.starts_with("/env/") || mark.starts_with("/headers/")
+                };
+                let marks: Vec<Value> = value
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter(by_name)
+                    .cloned()
+                    .collect();
+                if !marks.is_empty() {
+                    self.out.insert("secrets".to_owned(), marks.into());
+                }
+            }
+            "inputs" if is_map_of_objects(value) => drop(self.out.insert("inputs".to_owned(), value.clone())),
             own if OWN.contains(&own) => match value {
                 // The exported list writes what is not set as an empty text.
                 Value::String(text) if text.is_empty() => {}
@@ -509,6 +527,19 @@ impl Reader {
             notes: self.notes,
         })
     }
+}
+
+/// Our own `secrets`; other programs may mean something else by the word.
+fn is_list_of_pointers(value: &Value) -> bool {
+    let is_pointer = |item: &Value| item.as_str().is_some_and(|text| text.starts_with('/'));
+    value.as_array().is_some_and(|items| items.iter().all(is_pointer))
+}
+
+/// Our own `inputs`; elsewhere they are a list, and stand beside the servers.
+fn is_map_of_objects(value: &Value) -> bool {
+    value
+        .as_object()
+        .is_some_and(|members| members.values().all(Value::is_object))
 }
 
 fn is_transport(word: &str) -> bool {

@@ -3,6 +3,8 @@
 use protocol::{Need, ServerEntry};
 use serde_json::{Map, Value};
 
+use super::declared;
+
 /// Whether nothing usable stands yet where a value is needed.
 pub fn is_open(entry: &ServerEntry, need: &Need) -> bool {
     let value = serde_json::to_value(entry).unwrap_or_default();
@@ -31,7 +33,9 @@ pub fn fill(entry: &ServerEntry, need: &Need, given: &str) -> Result<ServerEntry
         .map(|step| step.replace("~1", "/").replace("~0", "~"))
         .collect();
     set(&mut value, &steps, new)?;
-    serde_json::from_value(value).map_err(|error| error.to_string())
+    let mut filled = serde_json::from_value(value).map_err(|error| error.to_string())?;
+    declared::forget_others(&mut filled);
+    Ok(filled)
 }
 
 fn set(value: &mut Value, steps: &[String], new: String) -> Result<(), String> {

@@ -4,6 +4,7 @@
 
 mod command;
 mod container;
+pub(crate) mod declared;
 mod dialect;
 pub(crate) mod difference;
 pub(crate) mod document;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use protocol::{EntryTransport, Need, Pointer, ServerEntry};
 use serde_json::{Map, Value};
 
-use super::names;
+use super::{declared, names};
 use crate::config::{secret, validate};
 
 mod input;
@@ -108,6 +108,7 @@ impl ServerJson {
             Ok(mut way) => {
                 way.entry.source =
                     Some(format!("registry:{}", self.name)).filter(|source| source.len() <= 256);
+                declared::remember(&mut way.entry, &way.needs);
                 way.entry.label = self.title.clone().filter(|title| title.chars().count() <= 200);
                 self.ways.push(way);
             }

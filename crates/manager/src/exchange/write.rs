@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use protocol::{ExportFormat, ExportSecrets, Issue, IssueKind, ServerEntry};
+use protocol::{EntryInput, ExportFormat, ExportSecrets, Issue, IssueKind, ServerEntry};
 use serde_json::{Map, Value, json};
 
 use super::difference::{BOOKKEEPING, bare, differences};
@@ -230,7 +230,7 @@ pub(crate) fn render(
         rendered.lose(member, None);
     }
     if form.has_inputs {
-        rendered.ask_for_inputs();
+        rendered.ask_for_inputs(entry);
     }
     Ok(rendered)
 }
@@ -249,7 +249,7 @@ impl Rendered {
     }
 
     /// Inputs that came from elsewhere are declared again.
-    fn ask_for_inputs(&mut self) {
+    fn ask_for_inputs(&mut self, entry: &ServerEntry) {
         let text = self.value.to_string();
         for part in text.split("${input:").skip(1) {
             let Some((id, _)) = part.split_once('}') else {
@@ -258,13 +258,31 @@ impl Rendered {
             if id.is_empty() || self.inputs.iter().any(|input| input["id"] == id) {
                 continue;
             }
-            self.inputs.push(input(id, secret::is_secret_name(id)));
+            let how = entry.inputs.as_ref().and_then(|inputs| inputs.get(id));
+            let how = how.cloned().unwrap_or_else(|| EntryInput {
+                secret: Some(secret::is_secret_name(id)),
+                ..EntryInput::default()
+            });
+            self.inputs.push(input(id, &how));
         }
     }
 }
 
-fn input(id: &str, is_secret: bool) -> Value {
-    json!({ "id": id, "type": "promptString", "description": id, "password": is_secret })
+/// A question as VS Code asks it.
+fn input(id: &str, how: &EntryInput) -> Value {
+    let description = how.description.as_deref().unwrap_or(id);
+    let mut input = match &how.choices {
+        Some(choices) => {
+            json!({ "id": id, "type": "pickString", "description": description, "options": choices })
+        }
+        None => json!({
+            "id": id, "type": "promptString", "description": description, "password": how.secret != Some(false),
+        }),
+    };
+    if let Some(default) = &how.default {
+        input["default"] = default.as_str().into();
+    }
+    input
 }
 
 /// The names of what stands in a member, one level down where it is an object.
@@ -550,7 +568,7 @@ fn with_secrets(
                     let place = place(&pointer, piece);
                     if form.is_some_and(|form| form.has_inputs) {
                         let id = stand_ins.question(name, &pointer, piece, hidden);
-                        inputs.push(input(&id, true));
+                        inputs.push(input(&id, &EntryInput::default()));
                         warnings.push(format!(
                             "`{name}`: {place} was left out: it is asked for as `{id}`"
                         ));
@@ -605,8 +623,9 @@ fn whole_place(pointer: &str) -> String {
             format!("argument {}", index + 1)
         }
         (Some("url"), _) => "the address".to_owned(),
-        (_, Some(name)) => format!("`{}` of the login", step(name)),
-        _ => "a secret".to_owned(),
+        (Some("oauth"), Some(name)) => format!("`{}` of the login", step(name)),
+        (Some(member), _) => format!("`{member}`"),
+        (None, _) => "a secret".to_owned(),
     }
 }
 

@@ -12,7 +12,7 @@ use super::Manager;
 use super::configuring::blocking;
 use crate::calls::Call;
 use crate::catalog::items;
-use crate::config::file;
+use crate::config::{file, secret};
 use crate::consent::audit;
 use crate::consent::grants::{Remembered, Wanted};
 use crate::env;
@@ -147,7 +147,7 @@ impl Manager {
             return Err(cannot("the call needs a person's yes, and nobody can be asked"));
         }
         let raw: serde_json::Value = serde_json::from_str(tool.raw.get()).unwrap_or_default();
-        let label = server.entry().label.clone();
+        let label = secret::label(&server.entry(), &server.name);
         let verbatim = |text: &str| RawValue::from_string(text.to_owned()).ok().map(Raw);
         let empty =
             || Raw(RawValue::from_string("{}".to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned()));
@@ -158,11 +158,7 @@ impl Manager {
             session: call.session.clone(),
             call: call.id.clone(),
             calls: None,
-            title: format!(
-                "{} wants to run {}",
-                label.as_deref().unwrap_or(&tool.server),
-                tool.name
-            ),
+            title: format!("{} wants to run {}", label, tool.name),
             message: format!("May the model call `{}` with these arguments?", tool.name),
             asked_at: env::now(),
             tool: tool.name.clone(),

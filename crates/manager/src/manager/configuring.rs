@@ -78,6 +78,16 @@ impl Manager {
         if is_taken && !replace {
             return Err(name_taken(&params.name, layer));
         }
+        if let Some(old) = &old {
+            // A variable or header that was a secret is one in the new entry, too.
+            let is_there = |mark: &str| serde_json::json!(entry).pointer(mark).is_some();
+            let marks = old.entry().secrets.clone().unwrap_or_default();
+            let marks = marks.iter().map(ToString::to_string);
+            let marks: Vec<String> = marks
+                .filter(|mark| !mark.starts_with("/args/") && is_there(mark))
+                .collect();
+            secret::mark(&mut entry, marks);
+        }
         let now = env::now();
         entry.created_at.get_or_insert(now);
         entry.updated_at = Some(now);

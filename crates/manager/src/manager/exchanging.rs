@@ -20,7 +20,7 @@ use crate::consent::{Gate, review};
 use crate::exchange::paste::{self, PastedServer};
 use crate::exchange::programs::{self, Place};
 use crate::exchange::server_json::ServerJson;
-use crate::exchange::{Dialect, Fault, Found, Harvest, Input, Outcome, harvest, names, write};
+use crate::exchange::{Dialect, Fault, Found, Harvest, Input, Outcome, declared, harvest, names, write};
 use crate::limits;
 use crate::server::Server;
 use crate::sink::RequestContext;
@@ -140,7 +140,9 @@ impl Manager {
                         entry.source = Some("import".to_owned());
                     }
                     let is_taken = self.layers.in_layer(&root, &new, layer).is_some();
-                    let needs = asked.unwrap_or_else(|| needs(&entry, &harvest.inputs));
+                    declared::ask_as(&mut entry, &harvest.inputs);
+                    let needs = asked.unwrap_or_else(|| needs(&entry));
+                    declared::remember(&mut entry, &needs);
                     let add = McpAdd {
                         directory: params.directory.clone(),
                         name: NewName::from(new.as_str()),
@@ -285,7 +287,8 @@ impl Manager {
             entry.label = Some(server.name.chars().take(200).collect());
         }
         entry.source.get_or_insert_with(|| "paste".to_owned());
-        let mut needs = needs(&entry, inputs);
+        declared::ask_as(&mut entry, inputs);
+        let mut needs = needs(&entry);
         for variable in server.needs {
             let at = Pointer::from(validate::pointer(&["env", &variable]));
             if !needs.iter().any(|need| need.at == at) {
@@ -300,6 +303,7 @@ impl Manager {
                 });
             }
         }
+        declared::remember(&mut entry, &needs);
         let mut warnings = server.warnings;
         warnings.extend(review::warnings(&entry, Layer::User));
         Draft {
@@ -491,7 +495,7 @@ fn name_of(name: &str, entry: &ServerEntry) -> String {
 }
 
 /// What a person must still fill in: inputs that the other program asks for, secrets left empty, placeholders.
-fn needs(entry: &ServerEntry, inputs: &[Input]) -> Vec<Need> {
+fn needs(entry: &ServerEntry) -> Vec<Need> {
     let mut needs = Vec::new();
     let args = entry.args.iter().flatten().enumerate();
     let args = args.map(|(index, value)| (format!("/args/{index}"), index.to_string(), value));
@@ -506,18 +510,19 @@ fn needs(entry: &ServerEntry, inputs: &[Input]) -> Vec<Need> {
         .iter()
         .map(|url| ("/url".to_owned(), "url".to_owned(), &url.0));
     for (at, name, value) in maps.chain(args).chain(url) {
+        let inputs = entry.inputs.iter().flatten();
         let input = inputs
-            .iter()
-            .find(|input| value.contains(&format!("${{input:{}}}", input.id)));
+            .into_iter()
+            .find(|(id, _)| value.contains(&format!("${{input:{id}}}")));
         let is_secret = secret::is_secret_name(&name);
         let need = match input {
-            Some(input) => Need {
+            Some((id, input)) => Need {
                 at: Pointer::from(at),
-                label: input.id.clone(),
-                secret: input.secret || is_secret,
+                label: id.clone(),
+                secret: input.secret != Some(false) || is_secret,
                 required: true,
                 description: input.description.clone(),
-                default: input.default.clone().filter(|_| !input.secret),
+                default: input.default.clone(),
                 choices: input.choices.clone(),
             },
             None if (is_secret && value.is_empty()) || is_placeholder(value) => Need {

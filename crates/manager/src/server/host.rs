@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::Server;
 use super::runner::Order;
 use crate::calls::Call;
+use crate::config::secret;
 use crate::env;
 use crate::question::form;
 use crate::question::queue::{Asking, Outcome, Refused};
@@ -186,10 +187,7 @@ async fn elicit(server: &Arc<Server>, calls: &[Arc<Call>], params: &RawValue) ->
         };
     };
     let entry = server.entry();
-    let title = format!(
-        "{} asks for input",
-        entry.label.as_deref().unwrap_or(&server.name)
-    );
+    let title = format!("{} asks for input", secret::label(&entry, &server.name));
     let message = params["message"]
         .as_str()
         .filter(|message| !message.trim().is_empty());

@@ -23,6 +23,7 @@ use super::launch;
 use super::network::{self, Network};
 use super::state::{Failure, State};
 use crate::config::expand::Expander;
+use crate::config::secret;
 use crate::core::Core;
 use crate::error::{auth_error, call_error};
 use crate::limits;
@@ -426,7 +427,7 @@ pub(super) async fn settings_of(
         network: network.of_logins(),
         socket,
         account: settings.account(entry.account.as_deref()),
-        title: entry.label.clone().unwrap_or_else(|| name.to_owned()),
+        title: secret::label(entry, name),
         client_id,
         client_secret: client_secret.map(Secret::new),
         issuer,

@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use auth::vault;
 use protocol::{
-    BooleanField, ClosedReason, Dir, Error, ErrorKind, FormQuestion, Question, QuestionField, QuestionId,
-    ServerEntry, ServerName, TextField,
+    BooleanField, Choice, ChoiceField, ClosedReason, Dir, EntryInput, Error, ErrorKind, FormQuestion,
+    Question, QuestionField, QuestionId, ServerEntry, ServerName, TextField,
 };
 
 use super::launch::Inherit;
 use super::{Server, program};
 use crate::config::expand::{self, Source};
+use crate::config::secret;
 use crate::core::Core;
 use crate::env;
 use crate::limits;
@@ -70,7 +71,7 @@ impl Server {
         let directory = self.directories().into_iter().next();
         let subject = Subject {
             name: &self.name,
-            label: entry.label.as_deref().unwrap_or(&self.name),
+            label: &secret::label(&entry, &self.name),
             base: &self.base,
             inherit: self.inherit(),
             ask_in: Some(directory.unwrap_or_else(|| self.core.default_directory())),
@@ -94,7 +95,7 @@ pub(crate) async fn find(
             Some(Source::Input(_)) if known.is_some() => continue,
             Some(Source::Keyring(place)) => kept(place, has_default).await?,
             Some(Source::Command(line)) => Some(printed(core, line, subject).await?),
-            Some(Source::Input(id)) => match asked(core, id, &name, subject).await {
+            Some(Source::Input(id)) => match asked(core, entry, id, &name, subject).await {
                 Err(_) if has_default => None,
                 asked => Some(asked?),
             },
@@ -170,7 +171,46 @@ async fn printed(core: &Arc<Core>, line: &str, subject: &Subject<'_>) -> Result<
     Ok(value.to_owned())
 }
 
-async fn asked(core: &Arc<Core>, id: &str, name: &str, subject: &Subject<'_>) -> Result<String, Error> {
+/// What a person fills in for an input.
+fn field(id: &str, how: Option<&EntryInput>) -> QuestionField {
+    let (name, label) = ("value".to_owned(), id.to_owned());
+    let description = how.and_then(|how| how.description.clone());
+    let default = how.and_then(|how| how.default.clone());
+    if let Some(choices) = how.and_then(|how| how.choices.as_ref()) {
+        let options = choices.iter().map(|choice| Choice {
+            value: choice.clone(),
+            label: choice.clone(),
+        });
+        return QuestionField::Choice(ChoiceField {
+            name,
+            label,
+            description,
+            required: true,
+            default: default.filter(|default| choices.contains(default)),
+            options: options.collect(),
+            typed: choices.len() > 9,
+        });
+    }
+    QuestionField::Text(TextField {
+        name,
+        label,
+        description,
+        required: true,
+        default,
+        min_length: Some(1),
+        max_length: Some(limits::INPUT_CHARS),
+        format: None,
+        secret: Some(how.is_none_or(|how| how.secret != Some(false))),
+    })
+}
+
+async fn asked(
+    core: &Arc<Core>,
+    entry: &ServerEntry,
+    id: &str,
+    name: &str,
+    subject: &Subject<'_>,
+) -> Result<String, Error> {
     let _turn = core.secrets.asking.lock().await;
     // Somebody else may have asked for it meanwhile.
     if let Some(value) = core.secrets.get(subject.base, name) {
@@ -195,17 +235,8 @@ async fn asked(core: &Arc<Core>, id: &str, name: &str, subject: &Subject<'_>) ->
         Some(directory) if core.settings().capabilities.questions == Some(true) => directory.clone(),
         _ => return Err(nobody("nobody can be asked")),
     };
-    let mut fields = vec![QuestionField::Text(TextField {
-        name: "value".to_owned(),
-        label: id.to_owned(),
-        description: None,
-        required: true,
-        default: None,
-        min_length: Some(1),
-        max_length: Some(limits::INPUT_CHARS),
-        format: None,
-        secret: Some(true),
-    })];
+    let how = entry.inputs.as_ref().and_then(|inputs| inputs.get(id));
+    let mut fields = vec![field(id, how)];
     if has_store {
         fields.push(QuestionField::Boolean(BooleanField {
             name: "keep".to_owned(),

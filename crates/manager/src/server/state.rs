@@ -179,17 +179,18 @@ impl Server {
         } else {
             Auth::None
         };
+        let (shown, _) = secret::masked(&entry);
         McpServerStatus {
             name: self.name.clone(),
-            label: entry.label.clone().unwrap_or_else(|| self.name.to_string()),
+            label: secret::label(&shown, &self.name),
             directory: self.directory.clone(),
             layer: self.layer,
-            source: entry.source.clone().unwrap_or_else(|| match self.layer {
+            source: shown.source.clone().unwrap_or_else(|| match self.layer {
                 Layer::Host => "host".to_owned(),
                 _ => "manual".to_owned(),
             }),
             state: self.state_name(),
-            command: (!self.is_empty).then(|| shown_command(&entry, &auth)),
+            command: (!self.is_empty).then(|| shown_command(&shown, &auth)),
             effective,
             connection: ready.map(|(connection, _)| connection_status(connection)),
             transport: entry.url.is_some().then_some(Remote::Remote),
@@ -294,7 +295,7 @@ fn connection_status(connection: &Connection) -> ConnectionStatus {
     }
 }
 
-/// The command line, quoted and without secrets, or the URL without query and credentials.
+/// The command line, quoted, or the URL without query and credentials; of an entry without secrets.
 fn shown_command(entry: &ServerEntry, auth: &Auth) -> String {
     if let Some(url) = &entry.url {
         let url = secret::bare_url(url);
@@ -309,9 +310,9 @@ fn shown_command(entry: &ServerEntry, auth: &Auth) -> String {
         return "(in the host's own process)".to_owned();
     }
     let command = entry.command.clone().unwrap_or_default();
-    let args = secret::shown_arguments(entry.args.as_deref().unwrap_or_default());
+    let args = entry.args.as_deref().unwrap_or_default();
     let mut shown = std::iter::once(&command)
-        .chain(&args)
+        .chain(args)
         .map(|word| quoted(word))
         .collect::<Vec<_>>()
         .join(" ");
@@ -347,7 +348,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(
-            shown_command(&entry, &Auth::None),
+            shown_command(&secret::masked(&entry).0, &Auth::None),
             "npx -y 'a b' --token '********' 'it'\\''s' ''"
         );
         let entry = serde_json::from_value(json!({"url": "https://u:p@h/mcp?key=1"})).unwrap();

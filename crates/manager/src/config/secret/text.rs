@@ -26,9 +26,52 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     chosen(text, found)
 }
 
-/// The secrets of the addresses in a text.
+/// The secrets of the addresses in a text, those of their queries too.
 pub(super) fn pieces_of_addresses(text: &str) -> Vec<Piece> {
-    chosen(text, in_addresses(&shade(text)))
+    let shade = shade(text);
+    let mut found = in_addresses(&shade);
+    found.extend(after_equals(&shade).into_iter().filter(|piece| {
+        let name = shade[..piece.range.start].trim_end_matches('=');
+        matches!(name_before(name).1, Some('?' | '&' | '#'))
+    }));
+    chosen(text, found)
+}
+
+/// A text with a hole that is still to be filled with the secret holds none yet.
+fn is_open(text: &str) -> bool {
+    text.contains("${input:")
+}
+
+/// All of an address that is known to hold a secret, but for the scheme and the host.
+pub(super) fn pieces_behind_host(text: &str) -> Vec<Piece> {
+    let shade = shade(text);
+    let mut found = in_addresses(&shade);
+    if !is_open(text) {
+        let host = shade.find("://").map_or(0, |index| index + 3);
+        let start = shade[host..].find(['/', '?', '#']).map(|index| host + index + 1);
+        found.extend(start.filter(|start| *start < text.len()).map(|start| Piece {
+            range: start..text.len(),
+            word: String::new(),
+        }));
+    }
+    found.extend(after_equals(&shade));
+    chosen(text, found)
+}
+
+/// The value in an argument that is known to hold a secret: behind the name of its option, else all of it.
+pub(super) fn value_of_option(text: &str) -> Vec<Piece> {
+    if is_open(text) {
+        return pieces(text);
+    }
+    let option = text.starts_with('-').then(|| shade(text).find('=')).flatten();
+    let start = option.map_or(0, |index| index + 1);
+    let piece = Piece {
+        range: start..text.len(),
+        word: option.map_or_else(String::new, |index| {
+            text[..index].trim_start_matches('-').to_owned()
+        }),
+    };
+    chosen(text, vec![piece])
 }
 
 /// The text with other words in place of its pieces.
@@ -147,12 +190,22 @@ pub(super) fn is_secret_word(name: &str) -> bool {
     is_secret_name(&name) || matches!(&*bare, "pwd" | "pass")
 }
 
+/// Whether a parameter of an address is a secret; some services call theirs by words that say nothing elsewhere.
+fn is_secret_parameter(name: &str) -> bool {
+    const WORDS: [&str; 6] = ["sig", "signature", "auth", "jwt", "code", "sas"];
+    is_secret_word(name) || WORDS.contains(&&*name.to_ascii_lowercase())
+}
+
 /// `--token=x`, `API_KEY=x`, `?api_key=x`, `Server=h;Password=x`.
 fn after_equals(shade: &str) -> Vec<Piece> {
     let mut found = Vec::new();
     for (index, _) in shade.match_indices('=') {
         let (name, before) = name_before(&shade[..index]);
-        if name.is_empty() || !is_secret_word(name) {
+        let is_secret = match before {
+            Some('?' | '&' | '#') => is_secret_parameter(name),
+            _ => is_secret_word(name),
+        };
+        if name.is_empty() || !is_secret {
             continue;
         }
         let start = index + 1;
@@ -235,6 +288,8 @@ mod tests {
             "see https://u:«pw»@h and http://v:«pv»@i",
             "https://u:«pw»@h/mcp?api_key=«k»&x=1&token=${T}#f",
             "--password=«a b»",
+            "https://h/api/mcp?code=«k»&sig=«s»&mode=fast#auth=«a»",
+            "code=1",
             "--api-key=${K}",
             "--dsn=postgres://u:«pw»@h/db",
             "--env=API_KEY=«k»",

@@ -123,7 +123,7 @@ impl Core {
             calls: Calls::default(),
             changes: Changes::default(),
             eras,
-            pins: Pins::new(env.data_dir().join("pins")),
+            pins: Pins::new(env.data_dir()),
             spills: Spills::new(env.data_dir().join("results")),
             starts: Semaphore::new(limits::SIMULTANEOUS_STARTS),
             disk: tokio::sync::Mutex::new(()),

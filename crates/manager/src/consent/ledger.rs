@@ -33,7 +33,7 @@ impl Place {
     }
 
     /// The name of its layer's object.
-    fn shelf(&self) -> String {
+    pub fn shelf(&self) -> String {
         match &self.root {
             Some(root) => format!("{}:{}", self.layer, root.display()),
             None => self.layer.to_string(),

@@ -38,8 +38,8 @@ async fn tools(ground: &Arc<Ground>) -> Vec<Found> {
         if !ground.concerns(server) {
             continue;
         }
-        let (pins, digest) = (Arc::clone(&ground.core), server.digest.clone());
-        let book = tokio::task::spawn_blocking(move || pins.pins.book(&digest)).await;
+        let (pins, lineage) = (Arc::clone(&ground.core), server.lineage());
+        let book = tokio::task::spawn_blocking(move || pins.pins.accepted(&lineage)).await;
         let held: Vec<String> = list
             .items
             .iter()

@@ -336,7 +336,7 @@ fn find(list: &List, name: &str) -> Option<usize> {
 /// The allow and deny lists and what is held, for a tool that the server does not list.
 async fn check_lists(server: &Arc<Server>, name: &str) -> Result<(), Error> {
     let known = Arc::clone(server);
-    let book = tokio::task::spawn_blocking(move || known.core.pins.book(&known.digest)).await;
+    let book = tokio::task::spawn_blocking(move || known.core.pins.accepted(&known.lineage())).await;
     if book.is_ok_and(|book| book.holds(name)) {
         return Err(held(server, name));
     }

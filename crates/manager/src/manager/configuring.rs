@@ -186,6 +186,7 @@ impl Manager {
         }
         let (from, to) = (home.place.clone(), place.clone());
         let late = self.refused(&server, &Gate::Pending { expires_at: 0 });
+        let core = Arc::clone(&self.core);
         let Changed { before, entry, .. } = self
             .write(&home, move |whole| {
                 let changed = change.entry(whole)?;
@@ -204,6 +205,10 @@ impl Manager {
                     }
                     let digest = review::digest(&changed.entry);
                     ledger::follow(whole, (&from, &to), &digest, is_open, is_switched);
+                }
+                if to != from {
+                    // Before anybody can read the new name.
+                    core.pins.lineages.rename(&from, &to);
                 }
                 Ok(changed)
             })
@@ -452,15 +457,21 @@ impl Manager {
         self.trust_entry(root, &project_key(&place.name), entry).await
     }
 
-    /// What was accepted of the tools of a removed server, unless another entry launches the same thing.
-    async fn forget_definitions(&self, removed: &Server) {
-        let digest = removed.digest.clone();
-        if self.layers.all().iter().any(|server| server.digest == digest) {
-            return;
-        }
+    /// What was accepted of the tools of a removed server; what another entry launches stays accepted for that one.
+    pub(super) async fn forget_definitions(&self, removed: &Server) {
+        let lineage = removed.lineage();
+        let servers = self.layers.all();
+        let is_shared = servers.iter().any(|server| server.digest == lineage.launch);
         let core = Arc::clone(&self.core);
         let _turn = self.core.disk.lock().await;
-        let forgotten = tokio::task::spawn_blocking(move || core.pins.forget(&digest)).await;
+        let forget = move || {
+            core.pins.lineages.forget(&lineage.place);
+            if is_shared {
+                return Ok(());
+            }
+            core.pins.forget(&lineage.launch)
+        };
+        let forgotten = tokio::task::spawn_blocking(forget).await;
         if let Ok(Err(error)) = forgotten {
             tracing::warn!(%error, server = &*removed.name, "the accepted definitions of its tools could not be removed");
         }

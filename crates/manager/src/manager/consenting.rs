@@ -48,6 +48,12 @@ impl Manager {
         self.layers.freshen(&self.core);
         let waiting = self.decided_on(&params.directory, &params.server, &params.revision)?;
         let place = waiting.place.clone();
+        let action = waiting.request.as_ref().map(|request| &request.action);
+        let is_removal = params.decision == Decision::Approve && action == Some(&Action::Remove);
+        let removed = self
+            .layers
+            .in_layer(&root, &place.name, place.layer)
+            .filter(|_| is_removal);
         match params.decision {
             Decision::Approve => self.approve(&root, waiting).await?,
             Decision::Reject => self.reject(waiting).await?,
@@ -58,6 +64,9 @@ impl Manager {
             decision: params.decision.as_str(),
         });
         self.layers.reload(&self.core);
+        if let Some(removed) = removed {
+            self.forget_definitions(&removed).await;
+        }
         let server = self.layers.in_layer(&root, &place.name, place.layer);
         let shown = server.or_else(|| self.layers.shown(&root, &place.name));
         Ok(McpDecideResult {

@@ -80,7 +80,7 @@ impl Manager {
                     .cloned()
                     .collect();
                 guard::compare_again(server);
-                server.core.pins.review(&server.digest, &server.name, &others)
+                server.core.pins.review(&server.lineage(), &others)
             });
             reviews.collect()
         });
@@ -100,7 +100,7 @@ impl Manager {
         let revision = revision.clone();
         let work = spawn_blocking(move || {
             guard::compare_again(&decided);
-            decided.core.pins.decide(&decided.digest, &revision, decision)
+            decided.core.pins.decide(&decided.lineage(), &revision, decision)
         });
         work.await
             .map_err(|error| internal(&error))?

@@ -26,14 +26,14 @@ pub(crate) async fn compare(server: &Arc<Server>, instructions: Option<String>, 
         })
         .collect();
     let core = Arc::clone(&server.core);
-    let digest = server.digest.clone();
+    let lineage = server.lineage();
     let _turn = server.core.disk.lock().await;
     let work = tokio::task::spawn_blocking(move || {
         let tools: Vec<(String, Value)> = tools
             .into_iter()
             .map(|(name, raw)| (name, definition::canonical(&raw)))
             .collect();
-        let (book, is_first) = core.pins.compare(&digest, &tools, instructions.as_deref());
+        let (book, is_first) = core.pins.compare(&lineage, &tools, instructions.as_deref());
         let suspicious: Vec<(String, Vec<String>)> = tools
             .iter()
             .filter(|_| is_first)
@@ -81,7 +81,7 @@ pub(crate) fn compare_again(server: &Server) {
         server
             .core
             .pins
-            .compare(&server.digest, &tools, instructions.as_deref());
+            .compare(&server.lineage(), &tools, instructions.as_deref());
     }
 }
 

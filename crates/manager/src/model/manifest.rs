@@ -68,7 +68,7 @@ pub(crate) async fn load(server: &Arc<Server>) -> Option<List> {
             header_rules: false,
         };
         let mut list = reader.list(Category::Tools, manifest.tools, Vec::new());
-        guard::mark(&server, &server.core.pins.book(&server.digest), &mut list);
+        guard::mark(&server, &server.core.pins.accepted(&server.lineage()), &mut list);
         Some(list)
     });
     work.await.ok().flatten()

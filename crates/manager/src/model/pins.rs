@@ -2,6 +2,7 @@
 //!
 //! One small file per launch digest below the data folder, shared by all sidecars. A definition that differs from the
 //! accepted one is held; a new tool goes on, unless it is an old one under another name or gives orders to the model.
+//! A launch that was never looked at begins with what the same entry had before ([`super::lineage`]).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -15,6 +16,7 @@ use protocol::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::lineage::{Lineage, Lineages};
 use super::{definition, poison};
 use crate::config::file::strong_digest;
 use crate::{env, limits};
@@ -23,6 +25,8 @@ use crate::{env, limits};
 pub(crate) struct Pins {
     folder: PathBuf,
     known: Mutex<HashMap<String, Arc<Book>>>,
+    /// Which launch an entry had before.
+    pub lineages: Lineages,
 }
 
 /// What is known of one server.
@@ -94,9 +98,11 @@ impl Book {
         self.held.contains_key(tool)
     }
 
-    /// Whether the server's instructions wait for a decision.
-    pub fn holds_instructions(&self) -> bool {
-        self.held_instructions.is_some()
+    /// Whether these are the instructions that were accepted.
+    pub fn accepts_instructions(&self, instructions: &str) -> bool {
+        self.instructions
+            .as_ref()
+            .is_some_and(|accepted| accepted.as_deref() == Some(instructions))
     }
 
     /// Compares what a server lists now with what was accepted.
@@ -287,10 +293,12 @@ pub(crate) fn warnings(definition: &Value, others: &[String]) -> Vec<String> {
 }
 
 impl Pins {
-    pub fn new(folder: PathBuf) -> Pins {
+    /// The accepted definitions below a data folder.
+    pub fn new(data_dir: &Path) -> Pins {
         Pins {
-            folder,
+            folder: data_dir.join("pins"),
             known: Mutex::default(),
+            lineages: Lineages::new(data_dir.join("lineage.json")),
         }
     }
 
@@ -307,7 +315,17 @@ impl Pins {
         self.known().get(server).cloned()
     }
 
-    /// What is known of the server with this launch digest. Blocks on the disk.
+    /// What was accepted of a server, by its own launch or by the one before. Blocks on the disk.
+    pub fn accepted(&self, server: &Lineage) -> Arc<Book> {
+        let book = self.book(&server.launch);
+        if book.version > 0 {
+            return book;
+        }
+        let before = self.lineages.before(server);
+        before.map_or(book, |before| self.book(&before))
+    }
+
+    /// What is known of this very launch. Blocks on the disk.
     pub fn book(&self, server: &str) -> Arc<Book> {
         match self.read(server) {
             Ok(Some(book)) => {
@@ -338,28 +356,29 @@ impl Pins {
     /// Reads, changes and writes one book under its lock. Blocks on the disk.
     fn change<T>(
         &self,
-        server: &str,
+        server: &Lineage,
         write: fn(&Path, &[u8]) -> io::Result<()>,
         change: impl FnOnce(&mut Book) -> T,
     ) -> (Arc<Book>, T) {
         let ready = files::create_private_dir(&self.folder);
-        let lock = ready.and_then(|()| files::Lock::take(&self.path(server), limits::LOCK_WAIT));
-        let before = self.book(server);
-        let mut book = Book::clone(&before);
+        let path = self.path(&server.launch);
+        let lock = ready.and_then(|()| files::Lock::take(&path, limits::LOCK_WAIT));
+        let own = self.book(&server.launch);
+        let mut book = Book::clone(&self.accepted(server));
         let outcome = change(&mut book);
         let book = Arc::new(book);
-        if book != before {
+        if book != own {
             let text = serde_json::to_string(&*book).unwrap_or_default();
-            let written = lock.and_then(|_lock| write(&self.path(server), text.as_bytes()));
+            let written = lock.and_then(|_lock| write(&path, text.as_bytes()));
             if let Err(error) = written {
                 tracing::warn!(%error, "accepted definitions could not be kept; they hold for this process");
             }
         }
-        self.known().insert(server.to_owned(), Arc::clone(&book));
+        self.known().insert(server.launch.clone(), Arc::clone(&book));
         (book, outcome)
     }
 
-    /// Forgets a server that is configured nowhere any more. Blocks on the disk.
+    /// Forgets a launch that is configured nowhere any more. Blocks on the disk.
     pub fn forget(&self, server: &str) -> io::Result<()> {
         self.known().remove(server);
         let path = self.path(server);
@@ -373,37 +392,41 @@ impl Pins {
     /// Compares a fresh list with what was accepted; a server that was never seen is accepted as it is.
     pub fn compare(
         &self,
-        server: &str,
+        server: &Lineage,
         tools: &[(String, Value)],
         instructions: Option<&str>,
     ) -> (Arc<Book>, bool) {
         // Nearly always nothing changed: then there is nothing to lock and nothing to write.
-        let before = self.book(server);
+        let before = self.book(&server.launch);
         let mut now = Book::clone(&before);
         now.compare(tools, instructions);
-        if now == *before {
-            return (before, false);
-        }
-        self.change(server, files::write_cache, |book| {
-            let is_first = book.version == 0;
-            book.compare(tools, instructions);
-            is_first
-        })
+        let compared = if now == *before {
+            (before, false)
+        } else {
+            self.change(server, files::write_cache, |book| {
+                let is_first = book.version == 0;
+                book.compare(tools, instructions);
+                is_first
+            })
+        };
+        // Not before it has a book of its own.
+        self.lineages.note(server);
+        compared
     }
 
     /// What there is to review of a server, if anything. Blocks on the disk.
-    pub fn review(&self, server: &str, name: &ServerName, others: &[String]) -> Option<ToolsReview> {
-        let book = self.book(server);
+    pub fn review(&self, server: &Lineage, others: &[String]) -> Option<ToolsReview> {
+        let book = self.accepted(server);
         let changes = book.changes(others);
         (!changes.is_empty()).then(|| ToolsReview {
-            server: name.clone(),
+            server: ServerName::from(server.place.name.as_str()),
             revision: book.revision(),
             changes,
         })
     }
 
     /// A person's decision about the differences that were shown. Blocks on the disk.
-    pub fn decide(&self, server: &str, revision: &Revision, decision: Decision) -> Result<(), Error> {
+    pub fn decide(&self, server: &Lineage, revision: &Revision, decision: Decision) -> Result<(), Error> {
         let (_, outcome) = self.change(server, files::write_private, |book| {
             let is_news = !book.changes(&[]).is_empty();
             if !is_news || book.revision() != *revision {
@@ -428,6 +451,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::consent::ledger::Place;
 
     fn tool(name: &str, text: &str) -> (String, Value) {
         let definition = json!({"name": name, "description": text, "inputSchema": {"type": "object"}});
@@ -450,7 +474,7 @@ mod tests {
             let mut read: Book = serde_json::from_str(&text).unwrap();
             assert_eq!(read, book, "{text}");
             read.compare(&[tool("a", "one")], Some("be cruel"));
-            assert!(read.holds_instructions());
+            assert!(read.held_instructions.is_some() && !read.accepts_instructions("be cruel"));
         }
     }
 
@@ -485,7 +509,7 @@ mod tests {
                 row(Instructions, "", true),
             ]
         );
-        assert!(book.holds("a") && book.holds_instructions() && !book.holds("new"));
+        assert!(book.holds("a") && !book.accepts_instructions("be cruel") && !book.holds("new"));
         book.reject();
         assert!(book.changes(&[])[0].rejected && book.holds("a"));
         book.approve();
@@ -507,19 +531,53 @@ mod tests {
     #[test]
     fn a_decision_needs_what_was_shown() {
         let folder = tempfile::tempdir().unwrap();
-        let pins = Pins::new(folder.path().join("pins"));
-        pins.compare("d", &[tool("a", "one")], None);
-        pins.compare("d", &[tool("a", "two")], None);
-        let name = ServerName::from("s");
-        let review = pins.review("d", &name, &[]).unwrap();
-        pins.compare("d", &[tool("a", "three")], None);
-        let error = pins.decide("d", &review.revision, Decision::Approve).unwrap_err();
+        let pins = Pins::new(folder.path());
+        let server = launched("npx", "d");
+        pins.compare(&server, &[tool("a", "one")], None);
+        pins.compare(&server, &[tool("a", "two")], None);
+        let review = pins.review(&server, &[]).unwrap();
+        pins.compare(&server, &[tool("a", "three")], None);
+        let error = pins
+            .decide(&server, &review.revision, Decision::Approve)
+            .unwrap_err();
         assert_eq!(error.kind, ErrorKind::StaleReview);
-        let review = pins.review("d", &name, &[]).unwrap();
-        pins.decide("d", &review.revision, Decision::Approve).unwrap();
-        assert!(pins.review("d", &name, &[]).is_none());
+        let review = pins.review(&server, &[]).unwrap();
+        pins.decide(&server, &review.revision, Decision::Approve).unwrap();
+        assert!(pins.review(&server, &[]).is_none());
         // Another process sees the same.
-        let other = Pins::new(folder.path().join("pins"));
-        assert!(!other.compare("d", &[tool("a", "three")], None).0.holds("a"));
+        let other = Pins::new(folder.path());
+        assert!(!other.compare(&server, &[tool("a", "three")], None).0.holds("a"));
+    }
+
+    fn launched(program: &str, launch: &str) -> Lineage {
+        Lineage {
+            place: Place::user("s"),
+            launch: launch.to_owned(),
+            program: program.to_owned(),
+        }
+    }
+
+    #[test]
+    fn another_launch_of_the_same_server_begins_with_what_was_accepted() {
+        let folder = tempfile::tempdir().unwrap();
+        let pins = Pins::new(folder.path());
+        let holds = |program, launch| {
+            // Each time another process.
+            let pins = Pins::new(folder.path());
+            let server = launched(program, launch);
+            let before = pins.accepted(&server).holds("a");
+            let after = pins.compare(&server, &[tool("a", "two")], None).0.holds("a");
+            (before, after)
+        };
+        pins.compare(&launched("npx", "one"), &[tool("a", "one")], None);
+        assert_eq!(holds("npx", "one"), (false, true));
+        assert_eq!(holds("npx", "two"), (true, true));
+        // Another program is another server; what comes after it follows it.
+        assert_eq!(holds("uvx", "three"), (false, false));
+        assert_eq!(holds("uvx", "four"), (false, false));
+        // What was looked at keeps its own.
+        assert_eq!(holds("npx", "two"), (true, true));
+        pins.lineages.rename(&Place::user("s"), &Place::user("t"));
+        assert_eq!(holds("npx", "five"), (false, false));
     }
 }

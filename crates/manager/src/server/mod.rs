@@ -33,6 +33,7 @@ use crate::consent::Gate;
 use crate::consent::ledger::Place;
 use crate::core::Core;
 use crate::limits;
+use crate::model::lineage::{self, Lineage};
 use login::Login;
 use logs::Logs;
 use runner::Order;
@@ -220,6 +221,15 @@ impl Server {
         }
     }
 
+    /// Whose accepted definitions hold for it.
+    pub fn lineage(&self) -> Lineage {
+        Lineage {
+            place: self.place(),
+            launch: self.digest.clone(),
+            program: lineage::program(&self.entry()),
+        }
+    }
+
     /// Whether it comes from a project, by file or by package.
     pub fn is_of_project(&self) -> bool {
         self.root.is_some()
@@ -313,12 +323,14 @@ impl Server {
     /// What it says about its use, as long as that is what was accepted.
     pub fn instructions(&self) -> Option<String> {
         let instructions = self.connected()?.info().instructions.clone()?;
-        let is_held = self
-            .core
-            .pins
-            .last(&self.digest)
-            .is_some_and(|book| book.holds_instructions());
-        (!is_held).then_some(instructions)
+        // What the host itself offers is its own word. Of others nothing counts before it was compared.
+        let is_accepted = in_host::is_in_host(&self.entry())
+            || self
+                .core
+                .pins
+                .last(&self.digest)
+                .is_some_and(|book| book.accepts_instructions(&instructions));
+        is_accepted.then_some(instructions)
     }
 
     /// The connection, starting the server where that is due. A start that failed lately is not repeated.

@@ -4,14 +4,14 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::stories;
-use crate::support::{Host, TestEnv, clock};
+use crate::support::{Host, HostOptions, TestEnv, clock};
 
 pub fn stories() -> Vec<Trial> {
     stories!("approval":
         a_request_does_nothing, approval_writes_and_starts_nothing, only_what_was_shown_is_approved,
         rejection_drops_the_details, a_replaced_server_is_suspended, requests_lapse, ten_at_a_time,
         requests_of_two_processes_share_the_limit, a_file_edit_after_approval_is_asked_again, requests_survive_restarts,
-        clocks_do_not_help, projects_have_requests_too, decisions_are_logged_when_wanted,
+        clocks_do_not_help, projects_have_requests_too, calls_and_decisions_are_logged_when_wanted,
     )
 }
 
@@ -397,39 +397,107 @@ fn projects_have_requests_too() {
     assert!(!config(&env).to_string().contains(&server.command));
 }
 
-fn decisions_are_logged_when_wanted() {
+/// One line for each call and decision, whoever made it; names and outcomes, and nothing that was said.
+fn calls_and_decisions_are_logged_when_wanted() {
     let env = TestEnv::new();
-    let server = env.plain_server("srv", json!({}));
-    let log = env.data().join("audit.jsonl");
-    let host = Host::start(&env);
-    host.must(
-        "mcp.add",
-        json!({ "name": "srv", "entry": server.entry(), "start": false }),
+    let server = env.plain_server(
+        "srv",
+        json!({ "tools/call": { "content": [{ "type": "text", "text": "in-no-log" }] } }),
     );
-    host.call("srv", "echo", json!({ "password": "in-no-log" }))
-        .expect("a call");
+    let log = env.data().join("audit.jsonl");
+    let mut entry = server.entry();
+    entry["tools"] = json!({ "deny": ["echo"] });
+    env.write_config(&json!({ "srv": server.entry(), "closed": entry }));
+    crate::trust::write_project(
+        &env,
+        &json!({ "theirs": { "command": "x", "env": { "API_KEY": "in-no-log" } } }),
+    );
+    let host = Host::start_with(
+        &env,
+        HostOptions {
+            initialization: json!({ "toolApproval": "ask", "capabilities": { "questions": true } }),
+            ..Default::default()
+        },
+    );
+    let secret = json!({ "password": "in-no-log" });
+    host.call("srv", "echo", secret.clone()).expect("a call");
     assert!(!log.exists(), "off by default");
-    std::fs::write(&log, "").expect("a file");
-    host.call("srv", "echo", json!({ "password": "in-no-log" }))
-        .expect("a call");
+    let first = "{\"event\":\"mine\"}\n";
+    std::fs::write(&log, first).expect("a file");
+    host.call("srv", "echo", secret.clone()).expect("a call");
+    host.call("closed", "echo", secret.clone()).expect_err("denied");
+    // Another process writes into the same file.
+    let called = env
+        .command()
+        .args(["call", "srv", "echo", "password=in-no-log"])
+        .output();
+    assert!(called.expect("the binary runs").status.success());
+    let model = |answer: Value| {
+        let index = host.notifications("mcp.question").len();
+        let params = json!({ "name": "mcp__srv__echo", "arguments": secret, "session": "chat" });
+        let pending = host.send_here("mcp.model.call", params);
+        let mut params = answer;
+        params["question"] = host.wait_question(index)["id"].clone();
+        host.request("mcp.answer", params).expect("an answer");
+        pending.wait().expect("a result");
+    };
+    model(json!({ "action": "decline" }));
+    model(json!({ "action": "cancel" }));
+    model(json!({ "action": "accept", "remember": "always" }));
+    host.must(
+        "mcp.model.call",
+        json!({ "name": "mcp__srv__echo", "arguments": secret, "session": "chat" }),
+    );
+    let grants = host.must("mcp.grants", json!({}))["grants"].clone();
+    host.must("mcp.grants", json!({ "revoke": [grants[0]["id"], "no-such"] }));
     ask(
         &host,
         "other",
         &json!({ "command": "x", "env": { "API_KEY": "in-no-log" } }),
     );
     decide(&host, &review(&host, "other"), "reject");
+    crate::trust::trust(&host);
+    host.must("mcp.trust", json!({ "action": "revoke" }));
     let text = std::fs::read_to_string(&log).expect("the log");
+    assert!(text.starts_with(first) && !text.contains("in-no-log"), "{text}");
     let lines: Vec<Value> = text
         .lines()
+        .skip(1)
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect();
+    for line in &lines {
+        assert!(line["at"].is_u64() && line["pid"].is_u64(), "{line}");
+    }
+    let short: Vec<String> = lines
+        .iter()
+        .map(|line| {
+            let members = [
+                "event", "server", "tool", "subject", "decision", "action", "outcome", "by",
+            ];
+            let values = members.iter().filter_map(|member| line[member].as_str());
+            values.collect::<Vec<_>>().join(" ")
+        })
+        .collect();
     assert_eq!(
-        (&lines[0]["event"], &lines[0]["tool"], &lines[0]["outcome"]),
-        (&json!("call"), &json!("echo"), &json!("ok"))
+        short,
+        [
+            "call srv echo ok local",
+            "call closed echo denied local",
+            "call srv echo ok local",
+            "approval srv echo deny person",
+            "approval srv echo denied nobody",
+            "approval srv echo allow person",
+            "call srv echo ok local",
+            "approval srv echo allow grant",
+            "call srv echo ok local",
+            "grant srv echo revoke",
+            "decision other entry reject",
+            "trust grant",
+            "trust revoke",
+        ],
+        "{text}"
     );
-    assert_eq!(
-        (&lines[1]["event"], &lines[1]["decision"]),
-        (&json!("decision"), &json!("reject"))
-    );
-    assert!(!text.contains("in-no-log"), "{text}");
+    std::fs::remove_file(&log).expect("removed");
+    host.call("srv", "echo", json!({})).expect("a call");
+    assert!(!log.exists(), "it is not made again");
 }

@@ -54,7 +54,7 @@ fn manifest(change: Value) -> Vec<u8> {
 }
 
 /// A bundle whose program is a scripted server; what it was started with stands in `seen`.
-fn bundle(env: &TestEnv, name: &str, change: Value) -> PathBuf {
+pub fn bundle(env: &TestEnv, name: &str, change: Value) -> PathBuf {
     let server = env.plain_server("bundled", json!({}));
     let command = server.entry()["command"].as_str().expect("a command").to_owned();
     let seen = env.tmp().join("seen");

@@ -9,7 +9,7 @@ use crate::support::{Host, TestEnv, clock};
 pub fn stories() -> Vec<Trial> {
     stories!("config":
         added_and_started, names_are_taken, edits_keep_the_file, removed, secrets_are_masked, dry_runs_write_nothing,
-        reload_leaves_the_unchanged_alone, reload_lets_calls_finish, variables_expand, reload_says_what_is_new,
+        reload_leaves_the_unchanged_alone, reload_lets_calls_finish, variables_expand, reload_says_what_is_new, a_slip_is_set_right,
     )
 }
 
@@ -263,4 +263,85 @@ fn reload_says_what_is_new() {
     assert_eq!(host.status("a")["state"], "stopped");
     let report = host.must("mcp.reload", json!({}));
     assert_eq!(report["unchanged"], json!(["a", "b"]));
+}
+
+/// A misspelt member does nothing: whoever looks is told which one was meant, in a host and in a terminal.
+fn a_slip_is_set_right() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    let mut slips = server.entry();
+    slips["timoutMs"] = json!(5000);
+    slips["colour"] = json!("blue");
+    slips["tools"] = json!({ "alow": ["x"], "overrides": { "echo": { "nmae": "b" } } });
+    env.write_config(&json!({
+        "srv": slips, "remote": { "url": "http://127.0.0.1:9/", "oauth": { "clientID": "a" } }, "none": { "comand": "x" },
+    }));
+    let said = |args: &[&str]| {
+        let output = env.command().args(args).output().expect("the binary runs");
+        [output.stdout.as_slice(), &output.stderr]
+            .map(String::from_utf8_lossy)
+            .concat()
+    };
+    let host = Host::start(&env);
+    let issues = |server: &str| host.status(server)["issues"].to_string();
+    let screen = said(&["status"]);
+    for (server, slip) in [
+        ("srv", "`timoutMs` is not known; did you mean `timeoutMs`?"),
+        ("srv", "`tools.alow` is not known; did you mean `allow`?"),
+        (
+            "srv",
+            "`tools.overrides.echo.nmae` is not known; did you mean `name`?",
+        ),
+        (
+            "remote",
+            "`oauth.clientID` is not known; did you mean `clientId`?",
+        ),
+    ] {
+        assert!(issues(server).contains(slip), "{slip} in {}", issues(server));
+        assert!(
+            screen.contains(&format!("warning: {server}: {slip}")),
+            "{slip} in {screen}"
+        );
+    }
+    assert!(
+        !issues("srv").contains("colour"),
+        "what is nobody's slip may be somebody's note"
+    );
+    let fault = host.status("none")["error"].to_string();
+    let slip = "`comand` is not known; did you mean `command`?";
+    assert!(fault.contains(slip), "{fault}");
+    assert_eq!(host.status("none").get("issues"), None, "it is said once");
+    assert!(
+        screen.contains(slip) && said(&["call", "none", "x"]).contains(slip),
+        "{screen}"
+    );
+    host.call("srv", "echo", json!({}))
+        .expect("it works all the same");
+    // Set right, nothing is said any more.
+    env.write_config(&json!({ "srv": server.entry() }));
+    assert_eq!(host.status("srv").get("issues"), None);
+    // What a host sends is refused, with the same words.
+    let error = host
+        .ask(
+            "mcp.add",
+            json!({ "name": "n", "entry": { "command": "x", "timoutMs": 5000 } }),
+        )
+        .expect_err("misspelt");
+    assert_eq!(error.data["hint"], json!("did you mean `timeoutMs`?"), "{error}");
+    // The file itself.
+    env.write_config_text("{\n  \"severs\": { \"srv\": { \"command\": \"x\" } }\n}\n");
+    let files = host.must("mcp.status", json!({}))["files"].to_string();
+    assert!(
+        files.contains("`severs` is not known; did you mean `servers`?"),
+        "{files}"
+    );
+    let screen = said(&["status"]);
+    assert!(
+        screen.contains("mcp.json:2:3: `severs` is not known; did you mean `servers`?"),
+        "{screen}"
+    );
+    // It is told as long as it stands there, whatever stands beside it.
+    assert!(said(&["add", "n", "--", "x"]).contains("Added `n`"));
+    assert!(said(&["status"]).contains("`severs` is not known"));
+    assert_eq!(host.status("n")["state"], "stopped");
 }

@@ -11,8 +11,8 @@ use crate::terminal::Terminal;
 
 pub fn stories() -> Vec<Trial> {
     stories!("consent_cli":
-        trusting, what_cannot_run_is_shown_as_such, switching_on_says_what_is_missing, approving, editing, adding_with_a_login, what_does_not_go_together, grants_are_listed, hostile_names,
-        the_wizard_asks, removing_asks_once, without_a_terminal_removing_wants_a_yes, trust_is_asked_in_a_terminal,
+        trusting, what_cannot_run_is_shown_as_such, switching_on_says_what_is_missing, approving, editing, grants_are_listed, hostile_names,
+        removing_asks_once, without_a_terminal_removing_wants_a_yes, trust_is_asked_in_a_terminal,
     )
 }
 
@@ -37,14 +37,43 @@ fn trusting() {
     let env = TestEnv::new();
     let server = env.plain_server("p", json!({}));
     crate::trust::write_project(&env, &json!({ "srv": server.entry() }));
+    let listed = out(&run(&env, &["status"]));
+    assert!(
+        listed.contains("srv") && listed.contains("needs trust"),
+        "{listed}"
+    );
+    // As if there were no such server; only the person is told where it waits.
+    for args in [
+        &["call", "srv", "echo"][..],
+        &["tools", "srv"],
+        &["test", "srv"],
+        &["auth", "srv"],
+    ] {
+        let refused = run(&env, args);
+        assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+        assert!(
+            err(&refused).contains("there is no server `srv`")
+                && err(&refused).contains("`pillion trust` shows what"),
+            "{args:?}: {refused:?}"
+        );
+    }
+    assert!(server.log.starts().is_empty());
     let shown = run(&env, &["trust"]);
+    assert_eq!(shown.status.code(), Some(4), "{shown:?}");
     assert!(out(&shown).contains(&server.command), "{shown:?}");
     assert!(err(&shown).contains("pillion trust --revision"), "{shown:?}");
     let refused = run(&env, &["trust", "--revision", "nonsense"]);
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
     let review: Value = serde_json::from_str(&out(&run(&env, &["trust", "--json"]))).expect("JSON");
     let revision = review["revision"].as_str().expect("a revision");
+    // The one revision that is named is the one that counts.
+    let named = err(&shown);
+    assert!(
+        named.contains(&format!("--revision {revision}")) && !out(&shown).contains("revision"),
+        "{shown:?}"
+    );
     assert!(run(&env, &["trust", "--revision", revision]).status.success());
+    assert!(err(&run(&env, &["trust"])).contains(&format!("as revision {revision}")));
     let called = run(&env, &["call", "srv", "echo"]);
     assert!(called.status.success(), "{called:?}");
     assert!(err(&run(&env, &["trust", "--revoke"])).contains("is not trusted any more"));
@@ -211,80 +240,6 @@ fn editing() {
     assert!(shown.contains("https://example.com/mcp"), "{shown}");
 }
 
-fn adding_with_a_login() {
-    let env = TestEnv::new();
-    let added = run(
-        &env,
-        &[
-            "add",
-            "docs",
-            "--url",
-            "https://mcp.example/mcp",
-            "--client-id",
-            "abc",
-            "--client-secret-env",
-            "DOCS_SECRET",
-            "--callback-port",
-            "19876",
-            "--redirect-uri",
-            "http://127.0.0.1:19876/mcp/oauth/callback",
-        ],
-    );
-    assert!(added.status.success(), "{added:?}");
-    assert_eq!(
-        file(&env)["servers"]["docs"]["oauth"],
-        json!({
-            "clientId": "abc", "clientSecret": "${DOCS_SECRET}", "callbackPort": 19876,
-            "redirectUri": "http://127.0.0.1:19876/mcp/oauth/callback",
-        })
-    );
-    let shared = run(&env, &["add", "ours", "--project", "--", "npx", "x"]);
-    assert!(shared.status.success(), "{shared:?}");
-    assert!(env.project().join(".pillion/mcp.json").exists());
-}
-
-fn what_does_not_go_together() {
-    let env = TestEnv::new();
-    for args in [
-        &[
-            "add",
-            "n",
-            "--url",
-            "https://h/mcp",
-            "--no-oauth",
-            "--callback-port",
-            "1",
-        ][..],
-        &[
-            "add",
-            "n",
-            "--url",
-            "https://h/mcp",
-            "--no-oauth",
-            "--redirect-uri",
-            "http://h/",
-        ],
-        &["add", "n", "--callback-port", "1", "--", "x"],
-        &[
-            "add",
-            "n",
-            "--url",
-            "https://h/mcp",
-            "--client-id",
-            "a",
-            "--client-secret-env",
-            "not a name",
-        ],
-        &["add", "n", "--url", "https://h/mcp", "--callback-port", "0"],
-        &["add"],
-        &["add", "n"],
-    ] {
-        let refused = run(&env, args);
-        assert_eq!(refused.status.code(), Some(2), "{args:?}: {refused:?}");
-    }
-    assert!(!env.data().join("mcp.json").exists());
-}
-
 fn grants_are_listed() {
     let env = TestEnv::new();
     assert!(err(&run(&env, &["grants"])).contains("No answers are remembered"));
@@ -309,35 +264,6 @@ fn in_terminal(env: &TestEnv, args: &[&str]) -> Terminal {
     // Words stand together without colours between them.
     command.args(args).env("NO_COLOR", "1");
     Terminal::run(command)
-}
-
-fn the_wizard_asks() {
-    let env = TestEnv::new();
-    let mut terminal = in_terminal(&env, &["add"]);
-    terminal.when("Name:", "memory\r");
-    terminal.when("What is it?", "\r");
-    terminal.when("Program:", "npx\r");
-    terminal.when("Argument:", "-y\r");
-    terminal.when("-y", "pkg\r");
-    terminal.when("pkg", "\r");
-    terminal.when("Variable:", "API_KEY\r");
-    terminal.when("Value:", "k-1\r");
-    terminal.when("***", "\r");
-    terminal.when("For whom?", "\r");
-    let (code, screen) = terminal.end();
-    assert_eq!(code, Some(0), "{screen}");
-    assert!(!screen.contains("k-1"), "{screen}");
-    let entry = file(&env)["servers"]["memory"].clone();
-    assert_eq!(
-        (&entry["command"], &entry["args"], &entry["env"]),
-        (&json!("npx"), &json!(["-y", "pkg"]), &json!({ "API_KEY": "k-1" }))
-    );
-    // Leaving it writes nothing.
-    let mut terminal = in_terminal(&env, &["add", "other"]);
-    terminal.when("What is it?", "\x1b");
-    let (_, screen) = terminal.end();
-    assert!(screen.contains("Nothing was written"), "{screen}");
-    assert!(file(&env)["servers"].get("other").is_none());
 }
 
 fn removing_asks_once() {

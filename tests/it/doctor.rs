@@ -130,11 +130,21 @@ fn entries_that_stand_badly() {
         ],
         "{checks:#?}"
     );
-    assert_eq!(the(&checks, "member_unknown")["evidence"], json!(["enviroment"]));
+    let unknown = the(&checks, "member_unknown");
+    assert_eq!(
+        (&unknown["evidence"], &unknown["hint"]),
+        (
+            &json!(["enviroment"]),
+            &json!("`enviroment` is not known; did you mean `env`?")
+        )
+    );
     env.write_config(&json!({ "e": { "comand": "sh" } }));
     let checks = look(&host, json!({ "server": "e" }));
     let said = the(&checks, "entry_broken")["message"].to_string();
-    assert!(said.contains("`comand` is not known"), "{said}");
+    assert!(
+        said.contains("`comand` is not known; did you mean `command`?"),
+        "{said}"
+    );
 }
 
 fn own_files_and_repairs() {

@@ -7,6 +7,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod adding;
 mod approval;
 mod budget;
 mod bundles;
@@ -20,6 +21,7 @@ mod config;
 mod consent_cli;
 mod demo;
 mod doctor;
+mod environment;
 mod eras;
 mod exchange;
 mod finding;
@@ -57,6 +59,7 @@ mod terminal;
 mod testing;
 mod transports;
 mod trust;
+mod unattended;
 mod upward;
 mod watching;
 
@@ -91,7 +94,10 @@ fn main() {
     trials.extend(exchange::stories());
     trials.extend(moving::stories());
     trials.extend(trust::stories());
+    trials.extend(environment::stories());
     trials.extend(consent_cli::stories());
+    trials.extend(adding::stories());
+    trials.extend(unattended::stories());
     trials.extend(peers::stories());
     trials.extend(policy::stories());
     trials.extend(store::stories());

@@ -4,14 +4,14 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::stories;
-use crate::support::{Host, HostOptions, TestEnv};
+use crate::support::{Host, HostOptions, TestEnv, clock};
 
 pub fn stories() -> Vec<Trial> {
     stories!("policy":
         the_host_asks_by_default, ask_lists_ask, a_yes_is_remembered_as_told, a_no_is_a_result, an_answer_that_does_not_fit,
         nobody_to_ask,
         a_project_cannot_loosen, a_changed_tool_is_asked_again, the_administrator_forbids, references_do_not_get_round_it,
-        a_broken_policy_forbids_everything,
+        a_broken_policy_forbids_everything, the_reason_is_told_in_a_terminal, a_rule_reaches_what_runs,
     )
 }
 
@@ -302,4 +302,98 @@ fn a_broken_policy_forbids_everything() {
     assert!(record["issues"].to_string().contains("does not read"), "{record}");
     assert!(host.call("srv", "echo", json!({})).is_err());
     assert_eq!(server.log.starts().len(), 0);
+}
+
+/// Whoever meets a forbidden server is told why.
+fn the_reason_is_told_in_a_terminal() {
+    let mut env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    env.write_config(&json!({ "srv": server.entry() }));
+    policy(
+        &mut env,
+        &json!({ "allow": [{ "command": "uvx" }], "reason": "ask the platform team" }).to_string(),
+    );
+    for (args, code, said) in [
+        (&["status"][..], 0, "disabled: forbidden: ask the platform team"),
+        (
+            &["enable", "srv"],
+            0,
+            "may not start: forbidden: ask the platform team",
+        ),
+        (
+            &["call", "srv", "echo"],
+            4,
+            "error: `srv` is forbidden: ask the platform team",
+        ),
+        (
+            &["tools", "srv"],
+            4,
+            "error: `srv` is forbidden: ask the platform team",
+        ),
+        (
+            &["test", "srv"],
+            4,
+            "error: `srv` is forbidden: ask the platform team",
+        ),
+        (
+            &["test", "--", "srv"],
+            4,
+            "this is forbidden: ask the platform team",
+        ),
+        (
+            &["add", "other", "--", "x"],
+            0,
+            "may not start: forbidden: ask the platform team",
+        ),
+        (
+            &["doctor", "srv"],
+            0,
+            "`srv` is forbidden by the administrator: ask the platform team",
+        ),
+    ] {
+        let output = env.command().args(args).output().expect("the binary runs");
+        let text = [output.stdout.as_slice(), &output.stderr]
+            .map(String::from_utf8_lossy)
+            .concat();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {text}");
+        assert!(text.contains(said), "{args:?}: {text}");
+    }
+    assert!(server.log.starts().is_empty());
+    std::fs::write(env.tmp().join("policy.json"), "{\"alow\": []}").expect("a file");
+    let output = env.command().arg("status").output().expect("the binary runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("does not read: unknown field `alow`"), "{text}");
+}
+
+/// A rule that comes while a server runs ends it, and its end lets it start again.
+fn a_rule_reaches_what_runs() {
+    let mut env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    env.write_config(&json!({ "srv": server.entry() }));
+    policy(&mut env, "{}");
+    let host = Host::start(&env);
+    host.start_server("srv");
+    let file = env.tmp().join("policy.json");
+    std::fs::write(
+        &file,
+        json!({ "deny": [{ "name": "s*", "reason": "recalled" }] }).to_string(),
+    )
+    .expect("a file");
+    clock::eventually("its process to end", || {
+        env.server_processes().is_empty().then_some(())
+    });
+    host.wait_notification("mcp.changed", |params| {
+        params["status"]["name"] == "srv"
+            && params["status"]["issues"]
+                .to_string()
+                .contains("forbidden: recalled")
+    });
+    let error = host.call("srv", "echo", json!({})).expect_err("forbidden");
+    assert_eq!(
+        (error.kind(), &error.data["by"]),
+        ("denied", &json!("administrator"))
+    );
+    std::fs::remove_file(&file).expect("removed");
+    host.wait_state("srv", "stopped");
+    host.call("srv", "echo", json!({})).expect("allowed again");
 }

@@ -16,7 +16,7 @@ use crate::support::{TestEnv, clock};
 
 pub fn stories() -> Vec<Trial> {
     stories!("terminal":
-        answered, corrected, declined, interrupted, named_while_waited_for, no_colour, the_demo, the_demo_interrupted, the_wizard, serving_nobody,
+        answered, corrected, declined, interrupted, named_while_waited_for, no_colour, the_demo, the_demo_interrupted, serving_nobody,
         servers_are_told_the_same,
     )
 }
@@ -312,43 +312,4 @@ fn serving_nobody() {
     terminal.when("try `pillion status`", CONTROL_C);
     let (code, screen) = terminal.end();
     assert_eq!(code, Some(1), "{screen}");
-}
-
-/// What does not fit is told at its question, so that no answer is lost.
-fn the_wizard() {
-    let env = TestEnv::new();
-    env.write_config(&json!({ "notes": { "command": "true" } }));
-    let mut command = env.command();
-    command.arg("add").env("NO_COLOR", "1");
-    let mut terminal = Terminal::run(command);
-    terminal.when("Name:", &format!("x y{ENTER}"));
-    terminal.when(
-        "`x y` is no name",
-        &format!("{}notes{ENTER}", BACKSPACE.repeat(3)),
-    );
-    terminal.when(
-        "`notes` is already used",
-        &format!("{}mine{ENTER}", BACKSPACE.repeat(5)),
-    );
-    terminal.when("What is it?", ENTER);
-    terminal.when("Program:", &format!("pillion demo-server{ENTER}"));
-    terminal.when(
-        "only the program belongs here",
-        &format!("{}{ENTER}", BACKSPACE.repeat(" demo-server".len())),
-    );
-    terminal.when("Argument:", &format!("demo-server{ENTER}"));
-    terminal.when("Argument: demo-server", ENTER);
-    terminal.when("Variable:", ENTER);
-    terminal.when("For whom?", ENTER);
-    let (code, screen) = terminal.end();
-    assert_eq!(code, Some(0), "{screen}");
-    let written = std::fs::read_to_string(env.data().join("mcp.json")).expect("the file");
-    let written: serde_json::Value = serde_json::from_str(&written).expect("JSON");
-    assert_eq!(
-        (
-            &written["servers"]["mine"]["command"],
-            &written["servers"]["mine"]["args"]
-        ),
-        (&json!("pillion"), &json!(["demo-server"]))
-    );
 }

@@ -3,16 +3,17 @@
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
+use crate::environment::started_env;
 use crate::stories;
-use crate::support::{Host, StdioServer, TestEnv, clock};
+use crate::support::{Host, TestEnv, clock};
 
 pub fn stories() -> Vec<Trial> {
     stories!("trust":
         untrusted_projects_do_nothing, trust_is_for_what_was_shown, a_change_is_asked_again_with_its_difference,
-        what_did_not_change_goes_on, revoking_stops_at_once, local_writes_keep_trust, credentials_stay_out,
+        what_did_not_change_goes_on, revoking_stops_at_once, local_writes_keep_trust,
         packages_of_a_project_need_trust, one_instance_per_directory, personal_switches_leave_the_project_alone,
         layers_hide_each_other, another_process_trusts,
-        an_edit_is_no_trust,
+        an_edit_is_no_trust, packages_come_and_go,
     )
 }
 
@@ -249,62 +250,65 @@ fn local_writes_keep_trust() {
     assert_ne!(host.status("srv")["state"], "needs_trust");
 }
 
-fn credentials_stay_out() {
-    let mut env = TestEnv::new();
-    for (name, value) in [
-        ("GITHUB_TOKEN", "gh-1"),
-        ("AWS_SECRET_ACCESS_KEY", "aws-2"),
-        ("LD_PRELOAD_CHECK", "ld-3"),
-        ("NODE_OPTIONS", "--max-old-space-size=4096"),
-        ("MY_TOKEN", "my-4"),
-        ("PLAIN", "p-5"),
-    ] {
-        env.set(name, value);
-    }
-    let (project, user) = (env.plain_server("p", json!({})), env.plain_server("u", json!({})));
-    let mut entry = project.entry();
-    entry["env"] = json!({ "API_TOKEN": "${MY_TOKEN}", "OWN_KEY": "own-6" });
-    write_project(&env, &json!({ "p": entry }));
-    env.write_config(&json!({ "u": user.entry() }));
+/// The set of servers follows what comes and goes while a host runs; what did not change is not touched.
+fn packages_come_and_go() {
+    let env = TestEnv::new();
+    let kept = env.plain_server("kept", json!({}));
+    let busy = env.plain_server("busy", json!({ "tools/call": { "$delay_ms": 700 } }));
+    let idle = env.plain_server("idle", json!({}));
+    env.write_config(&json!({ "kept": kept.entry() }));
     let host = Host::start(&env);
-    trust(&host);
-    host.start_server("p");
-    host.start_server("u");
-    let variables = started_env(&project);
-    let get = |name: &str| variables[name].as_str().map(str::to_owned);
-    for gone in [
-        "GITHUB_TOKEN",
-        "AWS_SECRET_ACCESS_KEY",
-        "LD_PRELOAD_CHECK",
-        "NODE_OPTIONS",
-        "MY_TOKEN",
-    ] {
-        assert_eq!(get(gone), None, "{gone}");
-    }
-    assert_eq!(get("API_TOKEN").as_deref(), Some("my-4"));
-    assert_eq!(get("OWN_KEY").as_deref(), Some("own-6"));
-    assert_eq!(get("PLAIN").as_deref(), Some("p-5"));
+    host.start_server("kept");
+    let pid = host.status("kept")["pid"].clone();
+    let install = |folder: &str, servers: Value| {
+        let place = env.data().join("packages").join(folder);
+        std::fs::create_dir_all(&place).expect("a folder");
+        let text = json!({ "servers": servers }).to_string();
+        std::fs::write(place.join("mcp.json"), text).expect("a file");
+    };
+    // Installed: there at once, and started by its use only.
+    install("both", json!({ "busy": busy.entry(), "idle": idle.entry() }));
+    assert_eq!(host.status("busy")["state"], "stopped");
+    assert!(busy.log.starts().is_empty());
+    host.start_server("idle");
+    let call = host.send_call("busy", "echo", json!({}));
+    busy.log.wait_request("tools/call");
+    // Changed: what is in use finishes its call, and the next use starts what it is now.
+    let mut other = busy.entry();
+    other["env"] = json!({ "MODE": "new" });
+    install("both", json!({ "busy": other, "idle": idle.entry() }));
+    host.must("mcp.status", json!({}));
+    call.wait().expect("what runs may finish");
+    host.call("busy", "echo", json!({})).expect("the new one");
+    assert_eq!(started_env(&busy)["MODE"], "new");
+    assert_eq!((busy.log.starts().len(), idle.log.starts().len()), (2, 1));
+    // Switched off, then removed: an idle one ends at once, one in use after its call.
+    let call = host.send_call("busy", "echo", json!({}));
+    clock::eventually("the second call", || {
+        (busy.log.requests("tools/call").len() == 3).then_some(())
+    });
+    env.write_config_text(
+        &json!({ "servers": { "kept": kept.entry() }, "packages": { "both": { "enabled": false } } })
+            .to_string(),
+    );
+    assert_eq!(host.status("idle"), Value::Null);
+    clock::eventually("the idle one to end", || {
+        (!idle.log.exits().is_empty()).then_some(())
+    });
+    call.wait().expect("what runs may finish");
+    clock::eventually("the busy one to end", || {
+        (busy.log.exits().len() == 2).then_some(())
+    });
+    env.write_config(&json!({ "kept": kept.entry() }));
+    host.call("idle", "echo", json!({})).expect("switched on again");
+    std::fs::remove_dir_all(env.data().join("packages/both")).expect("removed");
+    assert_eq!(host.status("idle"), Value::Null);
     assert_eq!(
-        started_env(&user)["GITHUB_TOKEN"],
-        "gh-1",
-        "the user's own servers get everything"
+        host.call("idle", "echo", json!({})).expect_err("gone").kind(),
+        "target_mismatch"
     );
-    let issues = host.status("p")["issues"].to_string();
-    assert!(
-        issues.contains("withheld") && issues.contains("GITHUB_TOKEN") && issues.contains("API_TOKEN"),
-        "{issues}"
-    );
-    assert!(!issues.contains("gh-1") && !issues.contains("own-6"), "{issues}");
-}
-
-/// The environment of the server's last start.
-fn started_env(server: &StdioServer) -> Value {
-    server
-        .log
-        .starts()
-        .last()
-        .map(|start| start["env"].clone())
-        .unwrap_or_default()
+    assert_eq!(host.status("kept")["pid"], pid);
+    assert_eq!(kept.log.starts().len(), 1);
 }
 
 fn packages_of_a_project_need_trust() {

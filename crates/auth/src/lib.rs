@@ -34,6 +34,7 @@ pub mod vault;
 mod web;
 
 pub use authorizer::{Authorizer, Stored};
+pub use callback::redirect::redirect_url;
 pub use challenge::{Challenge, bearer};
 pub use client::ClientKind;
 pub use discovery::Step;

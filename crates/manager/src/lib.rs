@@ -30,8 +30,9 @@ mod server;
 mod sink;
 mod spelling;
 
+pub use config::validate::remote_url;
 pub use env::{Env, WatchdogHook};
 pub use exchange::fill::{fill, is_open};
 pub use manager::Manager;
 pub use sink::{HostSink, RequestContext};
-pub use spelling::{distance, variable_name};
+pub use spelling::{nearest, variable_name};

@@ -19,12 +19,12 @@ fn main() {
         return watchdog::run();
     }
     memory::settle();
-    let command = cli::Cli::parse().command;
+    let cli = cli::Cli::parse();
     // One thread for everything else: hops between threads cost more than all of the work on a call.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
         .build()
         .expect("a process that cannot have a runtime cannot do anything");
-    runtime.block_on(cli::run(command))
+    runtime.block_on(cli::run(cli))
 }

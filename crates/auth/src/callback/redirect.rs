@@ -44,19 +44,9 @@ impl Plan {
                 is_direct: true,
             });
         };
-        let bad = |reason: &str| {
+        let url = redirect_url(uri).map_err(|reason| {
             AuthError::BadSettings(format!("`oauth.redirectUri` `{}` {reason}", shown_url(uri)))
-        };
-        let url = Url::parse(uri).map_err(|_| bad("is no URL"))?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(bad("must be http or https"));
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(bad("must not name a user"));
-        }
-        if url.fragment().is_some() {
-            return Err(bad("must not have a fragment"));
-        }
+        })?;
         let addresses = match url.host() {
             Some(Host::Ipv6(address)) if address.is_loopback() => vec![Ipv6Addr::LOCALHOST.into()],
             // Browsers try either address for this name.
@@ -79,6 +69,21 @@ impl Plan {
             None => format!("http://127.0.0.1:{port}{}", self.path),
         }
     }
+}
+
+/// A redirect URI that may be configured, parsed; else what is wrong with it.
+pub fn redirect_url(uri: &str) -> Result<Url, &'static str> {
+    let url = Url::parse(uri).map_err(|_| "is no URL")?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("must be http or https");
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("must not name a user");
+    }
+    if url.fragment().is_some() {
+        return Err("must not have a fragment");
+    }
+    Ok(url)
 }
 
 /// What the browser brought.

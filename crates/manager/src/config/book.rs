@@ -9,6 +9,7 @@ use protocol::{ChangeReason, Dir, HostLayer, Layer, ServerEntry, TrustState};
 
 use super::file::{ConfigFile, Fault, FileEntry};
 use super::layers::{project_file, rank};
+use super::members::Unknown;
 use super::packages::{Package, Packages};
 use super::profiles::Choice;
 use super::validate;
@@ -17,7 +18,7 @@ use crate::consent::trust::TrustFile;
 use crate::consent::{Gate, pending, review};
 use crate::core::Core;
 use crate::env;
-use crate::server::Server;
+use crate::server::{Reading, Server};
 
 pub(super) struct Book {
     pub(super) user: ConfigFile,
@@ -96,7 +97,7 @@ pub(super) struct Wanted {
     pub(super) file: Option<PathBuf>,
     pub(super) base: PathBuf,
     pub(super) entry: ServerEntry,
-    pub(super) faults: Vec<String>,
+    pub(super) reading: Reading,
     pub(super) enabled: bool,
     pub(super) gate: Gate,
     /// There is no entry, only a request or a tombstone.
@@ -252,7 +253,10 @@ impl Book {
                         source,
                         ..entry.clone()
                     },
-                    faults,
+                    reading: Reading {
+                        faults,
+                        ..Reading::default()
+                    },
                     gate: Gate::Open,
                     is_empty: false,
                 });
@@ -329,7 +333,7 @@ impl Book {
                     source: Some(source.to_owned()),
                     ..ServerEntry::default()
                 },
-                faults: Vec::new(),
+                reading: Reading::default(),
                 enabled: false,
                 gate,
                 is_empty: true,
@@ -345,7 +349,10 @@ fn from_file(
     base: &Path,
     source: Option<String>,
 ) -> Wanted {
-    let faults = faults_of(entry);
+    let reading = Reading {
+        faults: faults_of(entry),
+        slips: slips_of(entry),
+    };
     let mut wanted = entry.entry.clone();
     if source.is_some() {
         wanted.source = source;
@@ -361,10 +368,17 @@ fn from_file(
         base: base.to_owned(),
         enabled: wanted.enabled != Some(false),
         entry: wanted,
-        faults,
+        reading,
         gate: Gate::Open,
         is_empty: false,
     }
+}
+
+/// Members that are a slip away from one that there is.
+fn slips_of(entry: &FileEntry) -> Vec<String> {
+    let slips = entry.unknown.iter().filter(|unknown| unknown.meant.is_some());
+    let is_said = |slip: &String| entry.faults.iter().any(|fault| fault.message.contains(slip));
+    slips.map(Unknown::said).filter(|slip| !is_said(slip)).collect()
 }
 
 /// What is wrong with an entry, with the places.

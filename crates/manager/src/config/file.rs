@@ -7,9 +7,10 @@ use protocol::ServerEntry;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::entries;
+use super::members::Unknown;
 use super::profiles::Profiles;
 use super::syntax::{Document, Place};
-use super::validate;
 use crate::env;
 use crate::limits;
 
@@ -28,8 +29,8 @@ pub(crate) struct FileEntry {
     pub entry: ServerEntry,
     /// Why it cannot be started. Empty for a good entry.
     pub faults: Vec<Fault>,
-    /// Members we do not know: JSON Pointers into the entry. They stay in the file.
-    pub unknown: Vec<String>,
+    /// Members we do not know. They stay in the file.
+    pub unknown: Vec<Unknown>,
 }
 
 /// A file as it was read.
@@ -120,7 +121,7 @@ impl ConfigFile {
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         match Document::parse(text) {
             Ok(document) => {
-                match validate::entries(&document) {
+                match entries::entries(&document) {
                     Ok((entries, left_out)) => {
                         file.entries = entries;
                         file.fault = left_out;
@@ -191,6 +192,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 mod tests {
     use std::fs;
 
+    use super::super::validate;
     use super::*;
 
     #[test]
@@ -253,7 +255,7 @@ mod tests {
             "{:?}",
             file.entries[1].faults
         );
-        assert_eq!(file.entries[2].unknown, ["/colour"]);
+        assert_eq!(file.entries[2].unknown[0].pointer, "/colour");
         assert_eq!(file.entries[2].faults, []);
     }
 }

@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 
 use super::book::{Book, Project, TrustItem, Wanted};
 use super::file::ConfigFile;
+use super::members::Unknown;
 use super::packages::Packages;
 use super::profiles::Choice;
 use crate::consent::ledger::{Ledger, Place};
@@ -282,7 +283,7 @@ impl Layers {
     }
 
     /// Members of an entry that we do not know.
-    pub fn unknown(&self, server: &Server) -> Vec<String> {
+    pub fn unknown(&self, server: &Server) -> Vec<Unknown> {
         let book = self.book();
         let packages = book
             .projects
@@ -382,7 +383,7 @@ fn reconcile(core: &Arc<Core>, servers: &mut Vec<Arc<Server>>, wanted: Vec<Wante
         match old.remove(&wanted.place) {
             Some(server) if server.digest == digest && server.is_empty == wanted.is_empty => {
                 reloaded.unchanged.push(name);
-                server.update(wanted.entry, wanted.faults, wanted.enabled, wanted.gate);
+                server.update(wanted.entry, wanted.reading, wanted.enabled, wanted.gate);
                 servers.push(server);
             }
             known => {
@@ -395,7 +396,7 @@ fn reconcile(core: &Arc<Core>, servers: &mut Vec<Arc<Server>>, wanted: Vec<Wante
                     file,
                     base,
                     entry,
-                    faults,
+                    reading,
                     enabled,
                     gate,
                     is_empty,
@@ -409,7 +410,7 @@ fn reconcile(core: &Arc<Core>, servers: &mut Vec<Arc<Server>>, wanted: Vec<Wante
                         directory,
                         file,
                         entry,
-                        faults,
+                        reading,
                         base,
                         enabled,
                         gate,

@@ -1,6 +1,7 @@
 //! Configuration: the files, their layers, and how an entry becomes what is started.
 
 pub(crate) mod book;
+pub(crate) mod entries;
 pub(crate) mod expand;
 pub(crate) mod file;
 pub(crate) mod layers;

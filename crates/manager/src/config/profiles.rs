@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::file::{ConfigFile, Fault};
 use super::syntax::Document;
-use super::{store, validate};
+use super::{entries, store, validate};
 
 /// Every server. It always exists.
 pub(crate) const ALL: &str = "all";
@@ -96,7 +96,7 @@ impl Profiles {
                 path.extend(problem.path);
                 let message = problem.message.replace("the entry ", "it ");
                 wrong(
-                    validate::cut(format!("the profile `{name}` was left out: {message}")),
+                    entries::cut(format!("the profile `{name}` was left out: {message}")),
                     document.place(&path),
                 );
                 continue;

@@ -4,15 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 use protocol::{ServerEntry, ToolOverride};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::file::{Fault, FileEntry};
-use super::members::known_members;
-use super::syntax::Document;
 use crate::server::in_host;
 
-/// Names that a *new* entry may have are shorter; a file may hold names up to this many characters.
-const NAME_CHARS: usize = 200;
 /// Revisions of MCP that `protocol` may pin, besides `auto` and `legacy`.
 pub(crate) const REVISIONS: [&str; 5] = [
     "2024-11-05",
@@ -23,7 +18,7 @@ pub(crate) const REVISIONS: [&str; 5] = [
 ];
 
 /// What is said of an entry that names nothing to run or to reach.
-const NEITHER: &str = "an entry needs `command` (a local server) or `url` (a remote one)";
+pub(super) const NEITHER: &str = "an entry needs `command` (a local server) or `url` (a remote one)";
 
 /// What a login says itself, so that no configuration can loosen it.
 const OAUTH_PARAMETERS: [&str; 9] = [
@@ -71,121 +66,6 @@ pub(super) static SCHEMA: LazyLock<Value> = LazyLock::new(protocol::schema::stan
 static VALIDATOR: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
     jsonschema::validator_for(&SCHEMA).expect("the published schema of an entry is a valid schema")
 });
-
-/// Entries of one file. More than any person keeps; without a bound a hostile file makes every list endless.
-const ENTRIES: usize = 500;
-
-/// The entries of a file, in its order, and what was left out. An error means that the file as a whole holds no entries.
-pub(crate) fn entries(document: &Document<'_>) -> Result<(Vec<FileEntry>, Option<Fault>), Fault> {
-    let root = document.value();
-    let members = match &root {
-        Value::Null => return Ok((Vec::new(), None)),
-        Value::Object(members) => members,
-        _ => {
-            return Err(Fault {
-                message: "the file must hold an object with `servers`".to_owned(),
-                place: Some(document.place::<&str>(&[])),
-            });
-        }
-    };
-    if document.repeated_names(&[]).iter().any(|name| name == "servers") {
-        return Err(Fault {
-            message: "`servers` occurs twice".to_owned(),
-            place: Some(document.place_of_name::<&str>(&[], "servers")),
-        });
-    }
-    let servers = match members.get("servers") {
-        None | Some(Value::Null) => {
-            if members.contains_key("mcpServers") {
-                return Err(Fault {
-                    message: "`mcpServers` is another program's format: rename it to `servers`".to_owned(),
-                    place: Some(document.place_of_name::<&str>(&[], "mcpServers")),
-                });
-            }
-            return Ok((Vec::new(), None));
-        }
-        Some(Value::Object(servers)) => servers,
-        Some(_) => {
-            return Err(Fault {
-                message: "`servers` must be an object of entries by name".to_owned(),
-                place: Some(document.place(&["servers"])),
-            });
-        }
-    };
-    let repeated = document.repeated_names(&["servers"]);
-    let mut left_out = None;
-    let mut named = Vec::with_capacity(servers.len().min(ENTRIES));
-    for (name, value) in servers {
-        let problem = if name.is_empty() || name.chars().count() > NAME_CHARS {
-            format!("an entry was left out: a name has 1 to {NAME_CHARS} characters")
-        } else if name.chars().any(char::is_control) {
-            "an entry was left out: its name holds control characters".to_owned()
-        } else if named.len() == ENTRIES {
-            format!("only the first {ENTRIES} entries are read")
-        } else {
-            named.push((name, value));
-            continue;
-        };
-        left_out.get_or_insert_with(|| Fault {
-            message: problem,
-            place: Some(document.place_of_name(&["servers"], name)),
-        });
-    }
-    let entries = named.into_iter().map(|(name, value)| {
-        let mut entry = one(document, name, value);
-        if repeated.contains(name) {
-            let place = document.place_of_name(&["servers"], name);
-            entry.faults.push(Fault {
-                message: format!("`{name}` occurs twice"),
-                place: Some(place),
-            });
-        }
-        entry
-    });
-    Ok((entries.collect(), left_out))
-}
-
-fn one(document: &Document<'_>, name: &str, value: &Value) -> FileEntry {
-    let (known, unknown) = known_members(value);
-    let problems = problems(&known);
-    // What does not fit is not even shown: it may be of any size.
-    let mut fitting = known.clone();
-    if let Some(members) = fitting.as_object_mut() {
-        members.retain(|name, _| !problems.iter().any(|problem| problem.path.first() == Some(name)));
-    }
-    let faults = problems.into_iter().map(|mut problem| {
-        if problem.message == NEITHER
-            && let Some(strange) = unknown.first()
-        {
-            problem.message = format!("{NEITHER}; `{}` is not known", strange.trim_start_matches('/'));
-        }
-        let mut path = vec!["servers".to_owned(), name.to_owned()];
-        path.extend(problem.path.iter().cloned());
-        Fault {
-            message: cut(problem.message),
-            place: Some(document.place(&path)),
-        }
-    });
-    let faults: Vec<Fault> = faults.collect();
-    let entry = serde_json::from_value(fitting.clone()).unwrap_or_else(|_| shown_part(&fitting));
-    FileEntry {
-        name: name.to_owned(),
-        entry,
-        faults,
-        unknown: unknown
-            .into_iter()
-            .filter(|pointer| pointer.chars().count() <= 512)
-            .collect(),
-    }
-}
-
-/// A message may name a member that is as long as a file.
-pub(super) fn cut(message: String) -> String {
-    match message.char_indices().nth(500) {
-        Some((end, _)) => format!("{}…", &message[..end]),
-        None => message,
-    }
-}
 
 /// What is wrong with an entry of known members.
 pub(crate) fn problems(entry: &Value) -> Vec<Problem> {
@@ -387,6 +267,14 @@ fn rules(entry: &ServerEntry, from_host: bool) -> Vec<Problem> {
         }
     }
     if let Some(protocol::OauthSetting::On(oauth)) = &entry.oauth {
+        if let Some(uri) = oauth.redirect_uri.as_ref().filter(|uri| !uri.contains("${"))
+            && let Err(reason) = auth::redirect_url(uri)
+        {
+            problems.push(Problem::at(
+                &["oauth", "redirectUri"],
+                format!("`oauth.redirectUri` {reason}"),
+            ));
+        }
         for name in oauth
             .authorization_parameters
             .iter()
@@ -466,7 +354,7 @@ fn override_problems(overrides: &BTreeMap<String, ToolOverride>) -> Vec<Problem>
 }
 
 /// A URL that an entry may name, parsed.
-pub(crate) fn remote_url(text: &str) -> Result<url::Url, String> {
+pub fn remote_url(text: &str) -> Result<url::Url, String> {
     let url = url::Url::parse(text).map_err(|error| match error {
         url::ParseError::RelativeUrlWithoutBase => "`url` lacks the `https://` in front".to_owned(),
         error => format!("`url` is no URL: {error}"),
@@ -487,21 +375,9 @@ pub(crate) fn remote_url(text: &str) -> Result<url::Url, String> {
     }
 }
 
-/// What can be shown of an entry that does not fit: its members that fit one by one.
-fn shown_part(value: &Value) -> ServerEntry {
-    let mut fitting = Map::new();
-    for (name, member) in value.as_object().into_iter().flatten() {
-        let mut with = fitting.clone();
-        with.insert(name.clone(), member.clone());
-        if serde_json::from_value::<ServerEntry>(Value::Object(with.clone())).is_ok() {
-            fitting = with;
-        }
-    }
-    serde_json::from_value(Value::Object(fitting)).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::members::known_members;
     use super::*;
     use serde_json::json;
 
@@ -565,6 +441,29 @@ mod tests {
             renamed(json!({"a": {"name": "c"}, "b": {"name": "c"}})),
             &["/tools/overrides/b/name"],
         );
+    }
+
+    #[test]
+    fn a_way_back_is_an_address_of_its_own() {
+        let back = |uri: &str| json!({"url": "https://h", "oauth": {"redirectUri": uri}});
+        for good in [
+            "http://127.0.0.1:19876/cb",
+            "https://h/cb?a=b",
+            "http://[::1]/",
+            "${BACK}",
+        ] {
+            check(back(good), &[]);
+        }
+        for bad in [
+            "/cb",
+            "nonsense",
+            "ftp://h/",
+            "http://me:pw@h/",
+            "https://h/#part",
+            "http://h:99999/",
+        ] {
+            check(back(bad), &["/oauth/redirectUri"]);
+        }
     }
 
     #[test]

@@ -25,22 +25,31 @@ pub(crate) enum Event<'a> {
         /// `ok`, or the kind of the error.
         outcome: &'a str,
     },
-    /// A request was decided.
+    /// What waited for a person was decided.
     Decision {
         server: &'a str,
         layer: Layer,
+        /// `entry`: a request. `tools`: changed definitions of its tools.
+        subject: &'a str,
         decision: &'a str,
     },
     /// Trust in a project was granted or revoked.
     Trust { directory: &'a Dir, action: &'a str },
+    /// A remembered answer about a model's calls was taken back.
+    Grant {
+        directory: &'a Dir,
+        server: &'a str,
+        tool: &'a str,
+        action: &'a str,
+    },
     /// A model's call of a tool was allowed or refused.
     Approval {
         directory: &'a Dir,
         server: &'a str,
         tool: &'a str,
-        /// `allow` or `deny`.
+        /// `allow`, `deny`, or why nobody decided.
         outcome: &'a str,
-        /// What decided: a list, a grant, a person.
+        /// What decided: a grant, a person, nobody.
         by: &'a str,
     },
 }

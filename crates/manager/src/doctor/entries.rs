@@ -9,6 +9,7 @@ use protocol::{Error, ErrorKind, ServerEntry};
 use super::code::Code;
 use super::{Found, Ground, shown};
 use crate::config::expand;
+use crate::config::members::Unknown;
 use crate::consent::Gate;
 use crate::limits;
 use crate::progress::Work;
@@ -36,7 +37,7 @@ pub(super) async fn look(ground: &Arc<Ground>) -> Vec<Found> {
 }
 
 /// How an entry stands, whatever it starts.
-fn standing(ground: &Ground, server: &Arc<Server>, unknown: &[String]) -> Vec<Found> {
+fn standing(ground: &Ground, server: &Arc<Server>, unknown: &[Unknown]) -> Vec<Found> {
     let mut found = Vec::new();
     let name = &server.name;
     match server.gate() {
@@ -73,15 +74,20 @@ fn standing(ground: &Ground, server: &Arc<Server>, unknown: &[String]) -> Vec<Fo
     }
     if !unknown.is_empty() {
         let message = format!("the entry of `{name}` has members that nobody knows; they do nothing");
+        let slips: Vec<String> = unknown
+            .iter()
+            .filter(|unknown| unknown.meant.is_some())
+            .map(Unknown::said)
+            .collect();
+        let hint = match slips.is_empty() {
+            true => "check their spelling; docs/configuration.md lists the members".to_owned(),
+            false => slips.join("; "),
+        };
         found.push(
             Found::new(Code::MemberUnknown, message)
                 .of(server)
-                .shown_by(
-                    unknown
-                        .iter()
-                        .map(|pointer| pointer.trim_start_matches('/').replace('/', ".")),
-                )
-                .hint("check their spelling; docs/configuration.md lists the members"),
+                .shown_by(unknown.iter().map(Unknown::name))
+                .hint(hint),
         );
     }
     let counting = ground.effective.iter().find(|other| other.name == *name);

@@ -20,6 +20,7 @@ use futures_util::future::{BoxFuture, join_all};
 use protocol::{Finding, Repair, ServerName};
 
 use crate::config::file::ConfigFile;
+use crate::config::members::Unknown;
 use crate::core::Core;
 use crate::limits;
 use crate::progress::Work;
@@ -36,7 +37,7 @@ pub(crate) struct Ground {
     pub effective: Vec<Arc<Server>>,
     pub files: Vec<ConfigFile>,
     /// Members that we do not know, by place in `visible`.
-    pub unknown: Vec<Vec<String>>,
+    pub unknown: Vec<Vec<Unknown>>,
     /// Only what concerns this server.
     pub only: Option<ServerName>,
     /// Whether servers are tried.

@@ -495,8 +495,7 @@ impl Reader {
             return Err(format!("it has no command and {what} address"));
         }
         let (known, unknown) = members::known_members(&Value::Object(self.out));
-        self.left_out
-            .extend(unknown.iter().map(|pointer| pointer[1..].replace('/', ".")));
+        self.left_out.extend(unknown.iter().map(members::Unknown::name));
         if let Some(problem) = validate::problems(&known).first() {
             return Err(format!("{}: {}", problem.pointer(), problem.message));
         }

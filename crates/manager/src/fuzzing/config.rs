@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{choice_and_text, is_inside, is_kept_secret, says_no_secret};
 use crate::config::syntax::Document;
-use crate::config::{store, syntax, validate};
+use crate::config::{entries, store, syntax, validate};
 
 /// The first byte chooses the entry that is edited; the rest is the file.
 pub fn config(data: &[u8]) {
@@ -49,8 +49,8 @@ pub fn config(data: &[u8]) {
 }
 
 fn reads(text: &str, document: &Document<'_>, value: &Value) {
-    let read = validate::entries(document);
-    assert_eq!(read, validate::entries(document), "reading is not repeatable");
+    let read = entries::entries(document);
+    assert_eq!(read, entries::entries(document), "reading is not repeatable");
     let is_kept = is_kept_secret(value, false);
     let check = |fault: &crate::config::file::Fault| {
         fault.place.into_iter().for_each(|place| is_inside(place, text));

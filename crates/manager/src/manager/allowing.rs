@@ -86,9 +86,15 @@ impl Manager {
                 return Err(denied(tool, "a person said no before", "grant"));
             }
             None if approval(&server, &tool.name) == ModelApproval::Auto => return Ok(()),
-            None => self.ask_person(directory, &server, tool, arguments, call).await?,
+            None => self.ask_person(directory, &server, tool, arguments, call).await,
         };
-        let (is_yes, remember) = outcome;
+        let (is_yes, remember) = match outcome {
+            Ok(answered) => answered,
+            Err(error) => {
+                self.decided(directory, tool, error.kind.as_str(), "nobody")?;
+                return Err(error);
+            }
+        };
         if let Some(scope) = remember {
             let directory_of = match scope {
                 GrantScope::Always => None,
@@ -198,7 +204,6 @@ impl Manager {
             Ok(Outcome::Accept(_)) => Ok((true, scope)),
             Ok(Outcome::Decline) => Ok((false, scope)),
             Ok(Outcome::Cancel) => {
-                self.decided(directory, tool, "deny", "person")?;
                 let message = "nobody decided: the host closed the question, or its answer did not fit";
                 Err(denied(tool, message, "person"))
             }
@@ -214,7 +219,16 @@ impl Manager {
         let core = Arc::clone(&self.core);
         blocking(move || {
             if let Some(ids) = &params.revoke {
+                let known = core.grants.list(&root);
                 core.grants.revoke(ids)?;
+                for grant in known.iter().filter(|grant| ids.contains(&grant.id)) {
+                    core.audit(&audit::Event::Grant {
+                        directory: &params.directory,
+                        server: &grant.server,
+                        tool: &grant.tool,
+                        action: "revoke",
+                    });
+                }
             }
             Ok(McpGrantsResult {
                 grants: core.grants.list(&root),

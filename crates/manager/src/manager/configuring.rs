@@ -358,7 +358,7 @@ impl Manager {
                     .layers
                     .unknown(server)
                     .into_iter()
-                    .map(Pointer::from)
+                    .map(|unknown| Pointer::from(unknown.pointer))
                     .collect(),
                 read_only: server.is_read_only(),
                 shadowed_by: above.map(|other| other.layer),

@@ -41,6 +41,12 @@ impl Manager {
             let server = self.server(&params.directory, &params.server)?;
             self.decide_tools(&server, &params.revision, params.decision)
                 .await?;
+            self.core.audit(&audit::Event::Decision {
+                server: &server.name,
+                layer: server.layer,
+                subject: DecisionSubject::Tools.as_str(),
+                decision: params.decision.as_str(),
+            });
             return Ok(McpDecideResult {
                 server: Some(self.record(&server, &params.directory)),
             });
@@ -61,6 +67,7 @@ impl Manager {
         self.core.audit(&audit::Event::Decision {
             server: &place.name,
             layer: place.layer,
+            subject: DecisionSubject::Entry.as_str(),
             decision: params.decision.as_str(),
         });
         self.layers.reload(&self.core);

@@ -64,8 +64,7 @@ pub(crate) struct Server {
     /// From where relative paths of the entry are taken.
     pub base: PathBuf,
     entry: RwLock<Arc<ServerEntry>>,
-    /// Why the entry cannot be started at all.
-    faults: RwLock<Vec<String>>,
+    reading: RwLock<Reading>,
     enabled: AtomicBool,
     gate: Mutex<Gate>,
     /// What its last start did with the environment.
@@ -80,6 +79,15 @@ pub(crate) struct Server {
     freed: Notify,
 }
 
+/// How an entry reads, in words for people.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Reading {
+    /// Why it cannot be started at all.
+    pub faults: Vec<String>,
+    /// Members that do nothing, since they are misspelt.
+    pub slips: Vec<String>,
+}
+
 /// What a server is made from.
 pub(crate) struct NewServer {
     pub name: ServerName,
@@ -88,7 +96,7 @@ pub(crate) struct NewServer {
     pub directory: Option<Dir>,
     pub file: Option<PathBuf>,
     pub entry: ServerEntry,
-    pub faults: Vec<String>,
+    pub reading: Reading,
     pub base: PathBuf,
     pub enabled: bool,
     pub gate: Gate,
@@ -116,7 +124,7 @@ impl Server {
             file: new.file,
             is_empty: new.is_empty,
             entry: RwLock::new(Arc::new(new.entry)),
-            faults: RwLock::new(new.faults),
+            reading: RwLock::new(new.reading),
             name: new.name,
             layer: new.layer,
             state: Mutex::new(State::Stopped),
@@ -136,15 +144,15 @@ impl Server {
     }
 
     /// Takes over an entry that launches the same thing.
-    pub fn update(self: &Arc<Self>, entry: ServerEntry, faults: Vec<String>, enabled: bool, gate: Gate) {
+    pub fn update(self: &Arc<Self>, entry: ServerEntry, reading: Reading, enabled: bool, gate: Gate) {
         let mut changed = {
             let mut current = self.entry.write().unwrap_or_else(PoisonError::into_inner);
             let changed = **current != entry;
             *current = Arc::new(entry);
-            let mut known = self.faults.write().unwrap_or_else(PoisonError::into_inner);
-            let faults_changed = *known != faults;
-            *known = faults;
-            changed || faults_changed
+            let mut known = self.reading.write().unwrap_or_else(PoisonError::into_inner);
+            let reads_otherwise = *known != reading;
+            *known = reading;
+            changed || reads_otherwise
         };
         if changed {
             self.catalog.forget_items();
@@ -243,8 +251,16 @@ impl Server {
         }
     }
 
+    /// Why the entry cannot be started at all.
     pub fn faults(&self) -> Vec<String> {
-        self.faults.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.reading().faults
+    }
+
+    pub fn reading(&self) -> Reading {
+        self.reading
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Whether it may run: switched on, and nothing stands before it.

@@ -8,7 +8,7 @@ use protocol::{
     PendingStatus, ProfileName, Remote, Retry, Revision, ServerEntry, State as Name, TransportName,
 };
 
-use super::{Server, in_host};
+use super::{Reading, Server, in_host};
 use crate::config::secret;
 use crate::consent::Gate;
 use crate::env;
@@ -121,7 +121,7 @@ impl Server {
             return self.pending_status(seq, effective, expires_at);
         }
         let state = self.state();
-        let faults = self.faults();
+        let Reading { faults, slips } = self.reading();
         let mut issues = self.catalog.issues();
         if let Gate::Forbidden { reason } = &gate {
             issues.push(Issue {
@@ -150,6 +150,11 @@ impl Server {
                 ..Issue::new(ErrorKind::ConfigBroken, message.clone())
             });
         }
+        issues.extend(slips.into_iter().map(|slip| Issue {
+            server: Some(self.name.clone()),
+            hint: Some("correct the entry in its file; the member does nothing until then".to_owned()),
+            ..Issue::new(ErrorKind::ConfigBroken, slip)
+        }));
         issues.truncate(crate::limits::ISSUES);
         let counts = self.catalog.counts();
         let ready = match &state {

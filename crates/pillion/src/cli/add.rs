@@ -9,7 +9,7 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::session::{Common, Session, checked};
 use super::wizard::{self, Wanted};
-use super::{bundle, from, output, paste};
+use super::{asking, bundle, from, output, paste};
 
 /// Add a server: pillion add NAME -- COMMAND ARGS…, pillion add NAME --url URL, or pillion add --from ID
 #[derive(Debug, clap::Args)]
@@ -176,8 +176,14 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     if let Some(text) = &args.paste {
         return paste::run(text, &drafting, session).await;
     }
-    if !args.header.is_empty() && args.url.is_none() {
-        return Err(Failure::usage("headers belong to a remote server").hint("add `--url URL`"));
+    if args.url.is_none()
+        && let Some(option) = of_remote(args)
+    {
+        return Err(Failure::usage(format!("`{option}` belongs to a remote server"))
+            .hint("give its address with `--url URL`"));
+    }
+    for (option, pairs) in [("--env", &args.env), ("--header", &args.header)] {
+        check_once(option, pairs)?;
     }
     let is_given = args.url.is_some() || !args.command.is_empty();
     let wanted = match &args.name {
@@ -186,8 +192,11 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
             entry: entry(args),
             project: args.project,
         },
-        _ if session.terminal.asks && !is_given => {
-            let taken = if args.replace {
+        None if is_given => {
+            return Err(Failure::usage("the name is missing").hint(WAYS));
+        }
+        _ => {
+            let taken = if args.replace || !session.terminal.asks {
                 Vec::new()
             } else {
                 taken(session).await?
@@ -196,19 +205,16 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
                 return Err(Failure::usage(format!("`{name}` is already used"))
                     .hint("choose another name, or add `--replace`"));
             }
-            match wizard::ask(args.name.clone(), taken).await? {
+            let begun = wizard::Begun {
+                name: args.name.clone(),
+                entry: entry(args),
+                project: args.project,
+                taken,
+            };
+            match wizard::ask(begun, session).await? {
                 Some(wanted) => wanted,
-                None => {
-                    eprintln!("Nothing was written");
-                    return Ok(Exit::Done);
-                }
+                None => return Ok(asking::left("Nothing was written")),
             }
-        }
-        Some(_) => {
-            return Err(Failure::usage("what to add is missing").hint(WAYS));
-        }
-        None => {
-            return Err(Failure::usage("the name is missing").hint(WAYS));
         }
     };
     if args.test && !args.dry_run {
@@ -225,8 +231,44 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// The first option that only a remote server has. Where there is a command, the parser lets them pass.
+fn of_remote(args: &Args) -> Option<&'static str> {
+    [
+        ("--header", !args.header.is_empty()),
+        ("--transport", args.transport.is_some()),
+        ("--client-id", args.client_id.is_some()),
+        ("--client-secret-env", args.client_secret_env.is_some()),
+        ("--scope", args.scope.is_some()),
+        ("--callback-port", args.callback_port.is_some()),
+        ("--redirect-uri", args.redirect_uri.is_some()),
+        ("--no-oauth", args.no_oauth),
+    ]
+    .into_iter()
+    .find_map(|(option, is_given)| is_given.then_some(option))
+}
+
+/// A name that is given twice has one value too many. Names of headers are the same in any case (RFC 9110, section 5.1).
+pub fn check_once(option: &str, pairs: &[(String, String)]) -> Result<(), Failure> {
+    let is_same = |one: &str, other: &str| match option {
+        "--header" => one.eq_ignore_ascii_case(other),
+        _ => one == other,
+    };
+    let again = |index: usize| {
+        pairs[..index]
+            .iter()
+            .any(|(other, _)| is_same(other, &pairs[index].0))
+    };
+    match (0..pairs.len()).find(|index| again(*index)) {
+        Some(index) => Err(Failure::usage(format!(
+            "`{option}` names `{}` twice",
+            pairs[index].0
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// What can be typed.
-const WAYS: &str = "pillion add NAME -- COMMAND ARGS…, pillion add NAME --url URL, or pillion add --from ID; \
+pub const WAYS: &str = "pillion add NAME -- COMMAND ARGS…, pillion add NAME --url URL, or pillion add --from ID; \
     `pillion search WORDS` finds ids";
 
 /// The names of the entries there are.

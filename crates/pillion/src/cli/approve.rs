@@ -5,7 +5,7 @@ use protocol::{Decision, McpDecide, McpPending, Review, methods};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::session::{Common, Session, checked};
-use super::{output, review};
+use super::{asking, output, review};
 
 /// Decide about servers that a host or another program asked for
 #[derive(Debug, clap::Args)]
@@ -46,37 +46,50 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     }
     if session.json {
         output::json(&pending)?;
-        return Ok(Exit::Done);
     }
     if pending.reviews.is_empty() {
-        eprintln!("Nothing waits for a decision");
+        match &args.server {
+            _ if session.json => {}
+            Some(server) => eprintln!("`{server}` waits for no decision"),
+            None => eprintln!("Nothing waits for a decision"),
+        }
         return Ok(Exit::Done);
     }
+    if session.terminal.asks && !session.json {
+        let mut exit = Exit::Done;
+        for review in &pending.reviews {
+            if !ask(session, review).await? {
+                exit = asking::left(&format!("`{}` still waits", review.server));
+            }
+        }
+        return Ok(exit);
+    }
+    let mut names = Vec::new();
     for review in &pending.reviews {
-        if session.terminal.asks {
-            ask(session, review).await?;
-        } else {
+        names.push(format!("`{}`", review.server));
+        if !session.json {
             output::line(&review::text(review, session.terminal.on_stdout()))?;
         }
     }
-    if !session.terminal.asks {
-        eprintln!("Decide with `pillion approve NAME --revision REVISION`, or the same with `--reject`");
-    }
-    Ok(Exit::Done)
+    let question = format!("May {} be used?", names.join(", "));
+    Err(asking::undecided(&question)
+        .hint("decide with `pillion approve NAME --revision REVISION`, or the same with `--reject`")
+        .already_printed(session.json))
 }
 
-async fn ask(session: &Session, shown: &Review) -> Result<(), Failure> {
+/// Whether the person decided.
+async fn ask(session: &Session, shown: &Review) -> Result<bool, Failure> {
     eprintln!("{}", review::text(shown, session.terminal.on_stderr()));
     let name = shown.server.to_string();
     let question = format!("May `{name}` be used?");
-    let decision = match review::confirm(question).await? {
+    let instead = format!("`pillion approve {name} --revision {}`", &*shown.revision);
+    let decision = match session.confirm(&question, instead).await? {
         Some(true) => Decision::Approve,
         Some(false) => Decision::Reject,
-        None => return Ok(()),
+        None => return Ok(false),
     };
-    decide(session, &name, &shown.revision, decision)
-        .await
-        .map(|_| ())
+    decide(session, &name, &shown.revision, decision).await?;
+    Ok(true)
 }
 
 async fn decide(

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::io;
 
-use manager::distance;
+use manager::nearest;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -152,11 +152,9 @@ pub fn typed(pairs: &[Pair], schema: &Value) -> Result<Box<RawValue>, Mistake> {
 }
 
 fn unknown(name: &str, known: &[Parameter]) -> String {
-    let near = known
-        .iter()
-        .find(|parameter| distance(&parameter.name, name) <= 2);
-    match near {
-        Some(near) => format!("there is no parameter `{name}`; did you mean `{}`?", near.name),
+    let names = known.iter().map(|parameter| parameter.name.as_str());
+    match nearest(name, names) {
+        Some(near) => format!("there is no parameter `{name}`; did you mean `{near}`?"),
         None => format!("there is no parameter `{name}`"),
     }
 }

@@ -6,7 +6,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use inquire::Select;
-use inquire::error::InquireError;
 use protocol::{
     Auth, AuthAck, AuthAction, ErrorKind, McpAuth, McpServerStatus, McpStart, McpStatus, State, methods,
 };
@@ -14,9 +13,9 @@ use protocol::{
 use super::auth_list;
 use super::exit::Exit;
 use super::failure::Failure;
-use super::output;
 use super::session::{Common, Session, checked};
 use super::typing::{Typed, Typing};
+use super::{asking, output};
 
 /// Log in to a server that wants it
 ///
@@ -29,9 +28,6 @@ pub struct Args {
     pub what: Option<What>,
     /// The server's name; without it there is a choice
     server: Option<String>,
-    /// Ask nothing and read nothing from the terminal
-    #[arg(long)]
-    non_interactive: bool,
     #[command(flatten)]
     pub common: Common,
 }
@@ -42,10 +38,10 @@ pub enum What {
 }
 
 pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
-    let asks = session.terminal.asks && !args.non_interactive && !session.json;
+    let asks = session.terminal.asks && !session.json;
     let name = match &args.server {
         Some(name) => name.clone(),
-        None => choose(session, asks).await?,
+        None => choose(session).await?,
     };
     let status = start(session, &name).await?;
     if status.state == State::Ready && status.auth == Some(Auth::Authorized) {
@@ -246,7 +242,7 @@ fn left(at: u64) -> Option<String> {
     })
 }
 
-async fn choose(session: &Session, asks: bool) -> Result<String, Failure> {
+async fn choose(session: &Session) -> Result<String, Failure> {
     let params = McpStatus {
         directory: session.directory.clone(),
         server: None,
@@ -262,11 +258,15 @@ async fn choose(session: &Session, asks: bool) -> Result<String, Failure> {
         .filter(|server| server.effective && server.auth_stored.is_some() && server.state != State::Disabled)
         .map(|server| server.name.to_string())
         .collect();
-    pick("Log in to which server?", names, asks).await
+    pick("Log in to which server?", names, session).await
 }
 
 /// The only name there is, or the one that the person chooses.
-pub async fn pick(question: &'static str, mut names: Vec<String>, asks: bool) -> Result<String, Failure> {
+pub async fn pick(
+    question: &'static str,
+    mut names: Vec<String>,
+    session: &Session,
+) -> Result<String, Failure> {
     if names.len() == 1 {
         return Ok(names.remove(0));
     }
@@ -274,16 +274,12 @@ pub async fn pick(question: &'static str, mut names: Vec<String>, asks: bool) ->
         return Err(Failure::new("no configured server has a login")
             .hint("`pillion add NAME --url URL` adds a server"));
     }
-    if !asks {
-        return Err(Failure::usage("the name of a server is missing")
-            .hint(format!("it is one of {}", names.join(", "))));
+    let instead = format!("name it: {}", names.join(", "));
+    if session.json {
+        return Err(asking::unasked(question).hint(instead));
     }
-    let chosen = tokio::task::spawn_blocking(move || Select::new(question, names).prompt()).await;
-    match chosen {
-        Ok(Ok(name)) => Ok(name),
-        Ok(Err(InquireError::OperationCanceled | InquireError::OperationInterrupted)) | Err(_) => {
-            Err(Failure::interrupted())
-        }
-        Ok(Err(error)) => Err(Failure::new(error.to_string())),
-    }
+    let chosen = session
+        .prompt(question, instead, move || Select::new(question, names).prompt())
+        .await?;
+    chosen.ok_or_else(|| Failure::new("no server was chosen").exit(Exit::Denied))
 }

@@ -8,10 +8,9 @@ use protocol::{AnswerValue, ImportNeed, ImportStatus, Imported, McpImport, metho
 
 use super::exit::Exit;
 use super::failure::Failure;
-use super::output;
-use super::review;
 use super::session::{Session, checked};
 use super::terminal::one_line;
+use super::{asking, output, review};
 
 /// How to write it.
 pub struct Wanted<'a> {
@@ -63,21 +62,13 @@ pub async fn run(wanted: &Wanted<'_>, session: &Session) -> Result<Exit, Failure
         return finish(&looked, wanted, session);
     }
     if !wanted.yes {
-        if !session.terminal.asks {
-            return Err(
-                Failure::usage("a bundle is not added unseen, and nobody can be asked here")
-                    .hint("look at it with `--dry-run`, then add it with `--yes`"),
-            );
-        }
+        let name = saved_as(&looked);
+        let question = format!("Add `{name}`?");
+        let instead = "look at it with `--dry-run`, then add it with `--yes`";
         let needs = looked.needs.clone();
-        let asked = tokio::task::spawn_blocking(move || needs.iter().map(ask).collect::<Result<Vec<_>, _>>());
-        let answers = match asked.await {
-            Ok(Ok(answers)) => answers,
-            Ok(Err(InquireError::OperationInterrupted)) => return Err(Failure::interrupted()),
-            Ok(Err(_)) | Err(_) => {
-                eprintln!("Nothing was written");
-                return Ok(Exit::Done);
-            }
+        let prompts = move || needs.iter().map(ask).collect::<Result<Vec<_>, _>>();
+        let Some(answers) = session.prompt(&question, instead, prompts).await? else {
+            return Ok(asking::left("Nothing was written"));
         };
         for (need, answer) in looked.needs.iter().zip(answers) {
             if let Some(answer) = answer {
@@ -85,10 +76,8 @@ pub async fn run(wanted: &Wanted<'_>, session: &Session) -> Result<Exit, Failure
                 values.insert(key(need), AnswerValue::Text(answer));
             }
         }
-        let name = saved_as(&looked);
-        if review::confirm(format!("Add `{name}`?")).await? != Some(true) {
-            eprintln!("Nothing was written");
-            return Ok(Exit::Done);
+        if session.confirm(&question, instead).await? != Some(true) {
+            return Ok(asking::left("Nothing was written"));
         }
     }
     params.dry_run = None;

@@ -6,7 +6,6 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::hint;
 use super::output;
-use super::review;
 use super::session::{Common, Session, checked};
 use super::terminal::{Paint, one_line};
 
@@ -45,14 +44,7 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         for repair in &repairs {
             eprintln!("would {}", one_line(&repair.message));
         }
-        let agreed = match args.yes {
-            true => true,
-            false if session.terminal.asks => review::confirm("Do that?".to_owned()).await? == Some(true),
-            false => {
-                return Err(Failure::usage("nobody can be asked about these repairs")
-                    .hint("add `--yes` to carry them out"));
-            }
-        };
+        let agreed = args.yes || session.confirm("Do that?", "`--yes` carries it out").await? == Some(true);
         if agreed {
             let ids = repairs.iter().map(|repair| repair.id.clone()).collect();
             result = examine(args, session, Some(ids)).await?;

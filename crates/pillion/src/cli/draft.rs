@@ -1,15 +1,13 @@
 //! A draft of an entry, wherever it comes from: shown as a review, filled in, tried if wanted, and written.
 
-use inquire::error::{InquireError, InquireResult};
-use inquire::{Confirm, Password, PasswordDisplayMode, Select, Text};
-use protocol::{Draft, McpAdd, McpTest, Need, Scope, ServerEntry, Target, Written, methods};
+use inquire::{Password, PasswordDisplayMode, Select, Text};
+use protocol::{Draft, McpAdd, McpTest, Need, Scope, ServerEntry, State, Target, Written, methods};
 
 use super::exit::Exit;
 use super::failure::{Failure, warn};
-use super::output;
-use super::review;
 use super::session::{Session, checked};
 use super::terminal::one_line;
+use super::{asking, output, review};
 
 /// How to go about it.
 pub struct Wanted<'a> {
@@ -41,12 +39,12 @@ pub struct Values<'a> {
 pub async fn add(draft: &Draft, wanted: &Wanted<'_>, session: &Session) -> Result<Option<Written>, Failure> {
     let name = wanted.name.unwrap_or(&draft.name);
     let (mut entry, mut open) = given(draft, &wanted.values)?;
-    if !session.json {
+    let asks = session.terminal.asks && !wanted.dry_run;
+    if !session.json || asks {
         show(name, draft, &entry, &open, session);
     }
-    let asks = session.terminal.asks && !wanted.dry_run;
     if !session.terminal.asks && !wanted.yes && !wanted.dry_run {
-        let failure = Failure::usage("it is not added unseen, and nobody can be asked here");
+        let failure = asking::unasked(&question(name, &entry, wanted.accept_unverified));
         let needed: Vec<String> = ways(&open).into_iter().filter(|_| wanted.refuses_holes).collect();
         return Err(if needed.is_empty() {
             failure.hint("`--yes` adds what is shown above")
@@ -59,7 +57,7 @@ pub async fn add(draft: &Draft, wanted: &Wanted<'_>, session: &Session) -> Resul
     }
     if asks {
         while let Some(need) = open.first() {
-            let Some(value) = ask(need.clone()).await? else {
+            let Some(value) = ask(need, session).await? else {
                 eprintln!("`{name}` was not added");
                 return Ok(None);
             };
@@ -82,7 +80,7 @@ pub async fn add(draft: &Draft, wanted: &Wanted<'_>, session: &Session) -> Resul
     let mut accepted = wanted.accept_unverified;
     let mut tries = wanted.test;
     if asks && !wanted.yes {
-        let choice = choose(name.to_owned(), is_unverified(&entry) && !accepted).await?;
+        let choice = choose(&question(name, &entry, accepted), session).await?;
         match choice {
             None | Some(Choice::Leave) => {
                 eprintln!("`{name}` was not added");
@@ -275,10 +273,12 @@ fn filled(draft: &Draft, entry: &ServerEntry) -> Target {
 }
 
 /// Asks for one value; `None` when the person left.
-async fn ask(need: Need) -> Result<Option<String>, Failure> {
-    prompted(move || {
+async fn ask(need: &Need, session: &Session) -> Result<Option<String>, Failure> {
+    let label = format!("{}:", one_line(&need.label));
+    let (asked, need, instead) = (label.clone(), need.clone(), way(need));
+    let prompt = move || {
+        let label = asked;
         loop {
-            let label = format!("{}:", one_line(&need.label));
             let described = one_line(need.description.as_deref().unwrap_or_default());
             let value = if let Some(choices) = need.choices.clone().filter(|choices| !choices.is_empty()) {
                 Select::new(&label, choices).prompt()?
@@ -307,8 +307,8 @@ async fn ask(need: Need) -> Result<Option<String>, Failure> {
                 return Ok(value);
             }
         }
-    })
-    .await
+    };
+    session.prompt(&label, instead, prompt).await
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -318,30 +318,25 @@ enum Choice {
     Leave,
 }
 
-async fn choose(name: String, unverified: bool) -> Result<Option<Choice>, Failure> {
-    let question = if unverified {
+/// What is asked about a draft that is shown whole.
+fn question(name: &str, entry: &ServerEntry, accepted: bool) -> String {
+    if is_unverified(entry) && !accepted {
         format!("`{name}` is unverified: is this its command?")
     } else {
         format!("Add `{name}`?")
-    };
+    }
+}
+
+async fn choose(question: &str, session: &Session) -> Result<Option<Choice>, Failure> {
+    let asked = question.to_owned();
     let (add, attempt, leave) = ("add it", "try it, then add it", "leave it");
-    let chosen = prompted(move || Select::new(&question, vec![add, attempt, leave]).prompt()).await?;
+    let prompt = move || Select::new(&asked, vec![add, attempt, leave]).prompt();
+    let chosen = session.prompt(question, "`--yes` adds it", prompt).await?;
     Ok(chosen.map(|chosen| match chosen {
         "add it" => Choice::Add,
         "leave it" => Choice::Leave,
         _ => Choice::Try,
     }))
-}
-
-/// Prompts on a thread of its own; `None` when the person left.
-async fn prompted<T: Send + 'static>(
-    prompt: impl FnOnce() -> InquireResult<T> + Send + 'static,
-) -> Result<Option<T>, Failure> {
-    match tokio::task::spawn_blocking(prompt).await {
-        Ok(Ok(value)) => Ok(Some(value)),
-        Ok(Err(InquireError::OperationInterrupted)) => Err(Failure::interrupted()),
-        Ok(Err(_)) | Err(_) => Ok(None),
-    }
 }
 
 /// Tries an entry; `false` when it failed and the person leaves it.
@@ -373,11 +368,9 @@ pub async fn tried(
     }
     eprintln!("{}", failure.text(session.terminal.on_stderr()));
     let question = format!("Add `{name}` all the same?");
-    let all_the_same = prompted(move || Confirm::new(&question).with_default(false).prompt()).await?;
-    Ok(all_the_same == Some(true))
+    Ok(session.confirm(&question, "leave out `--test`").await? == Some(true))
 }
 
-/// Writes an entry and says so.
 /// Writes an entry, and says so. As JSON the caller says it: a command prints one document.
 pub async fn write(
     name: &str,
@@ -411,16 +404,28 @@ pub async fn write(
         eprintln!("Nothing was written");
         return Ok(written);
     }
-    said(name, written.file.as_deref(), session);
+    said(name, &written, session);
     Ok(written)
 }
 
 /// What was done, and the next step.
-fn said(name: &str, file: Option<&str>, session: &Session) {
+fn said(name: &str, written: &Written, session: &Session) {
+    let file = written.file.as_deref();
     let file = file.map(|file| format!(" to {file}")).unwrap_or_default();
     eprintln!("Added `{name}`{file}");
-    let hint = session.terminal.on_stderr().cyan("hint:");
-    eprintln!("{hint} `pillion tools {name}` starts it and lists its tools");
+    let paint = session.terminal.on_stderr();
+    match &written.server {
+        Some(server) if server.state == State::Disabled && super::status::forbidden(server).is_none() => {
+            eprintln!("{} `pillion enable {name}` switches it on", paint.cyan("hint:"));
+        }
+        server => match server.as_ref().and_then(super::enable::obstacle) {
+            Some((why, hint)) => warn(paint, &format!("`{name}` {why}"), Some(&hint)),
+            None => eprintln!(
+                "{} `pillion tools {name}` starts it and lists its tools",
+                paint.cyan("hint:")
+            ),
+        },
+    }
 }
 
 /// How a draft is run or reached, in the word that `--way` takes.

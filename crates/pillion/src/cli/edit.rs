@@ -49,6 +49,9 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     if let Some(name) = &args.rename {
         super::add::check_name(name)?;
     }
+    for (option, pairs) in [("--env", &args.env), ("--header", &args.header)] {
+        super::add::check_once(option, pairs)?;
+    }
     let map = |pairs: &[(String, String)]| -> Option<BTreeMap<String, String>> {
         (!pairs.is_empty()).then(|| pairs.iter().cloned().collect())
     };

@@ -4,8 +4,8 @@ use protocol::{McpEnable, McpServerStatus, State, methods};
 
 use super::exit::Exit;
 use super::failure::{Failure, warn};
-use super::output;
 use super::session::{Common, Session, checked};
+use super::{output, status};
 
 /// Which server to switch
 #[derive(Debug, clap::Args)]
@@ -54,7 +54,7 @@ async fn switch(args: &Args, enabled: bool, session: &Session) -> Result<Exit, F
 }
 
 /// Why a server that is switched on does not start all the same, and what helps.
-fn obstacle(server: &McpServerStatus) -> Option<(String, String)> {
+pub fn obstacle(server: &McpServerStatus) -> Option<(String, String)> {
     let name = &server.name;
     match server.state {
         State::NeedsTrust => Some((
@@ -66,8 +66,11 @@ fn obstacle(server: &McpServerStatus) -> Option<(String, String)> {
             format!("`pillion approve {name}` shows what it would run, and asks"),
         )),
         State::Disabled => Some((
-            "is switched on, but may not start".to_owned(),
-            format!("`pillion status {name}` says why"),
+            match status::forbidden(server) {
+                Some(issue) => format!("is switched on, but may not start: {}", issue.message),
+                None => "is switched on, but may not start".to_owned(),
+            },
+            format!("`pillion doctor {name}` says more"),
         )),
         _ if !server.effective => Some((
             "is switched on, but another entry of that name goes first".to_owned(),

@@ -13,9 +13,6 @@ use super::session::{Common, Session, checked};
 pub struct Args {
     /// The server's name, or the handle of `pillion auth list`; without it there is a choice
     server: Option<String>,
-    /// Ask nothing
-    #[arg(long)]
-    non_interactive: bool,
     #[command(flatten)]
     pub common: Common,
 }
@@ -33,7 +30,6 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         .iter()
         .map(|known| known.server.to_string())
         .collect();
-    let asks = session.terminal.asks && !args.non_interactive && !session.json;
     let name = match &args.server {
         Some(name) => name.clone(),
         None if stored.is_empty() => {
@@ -43,7 +39,7 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
             eprintln!("No login is stored");
             return Ok(Exit::Done);
         }
-        None => pick("Log out of which server?", stored.clone(), asks).await?,
+        None => pick("Log out of which server?", stored.clone(), session).await?,
     };
     let ack = auth(session, &name, AuthAction::Forget, None).await?;
     if session.json {

@@ -13,6 +13,7 @@ mod screen;
 mod session;
 
 pub mod ask;
+mod asking;
 mod form;
 mod typing;
 
@@ -81,6 +82,9 @@ pub use self::exit::Exit;
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
+    /// Ask nobody, in a terminal neither; PILLION_NON_INTERACTIVE=1 means the same for every command
+    #[arg(long, global = true)]
+    pub non_interactive: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -132,15 +136,23 @@ pub enum Command {
 /// Carries a command out and ends the process.
 ///
 /// Not by returning: a prompt that was left behind still waits for a key on its thread, and nobody waits for it.
-pub async fn run(command: Command) -> ! {
+pub async fn run(
+    Cli {
+        command,
+        non_interactive,
+    }: Cli,
+) -> ! {
+    let terminal = Terminal::detect(non_interactive);
+    let finish = |outcome, json| finish(outcome, terminal, json);
     macro_rules! with_session {
         ($args:ident, $run:path) => {{
-            let outcome = Session::with(&$args.common, async |session| $run(&$args, session).await).await;
+            let run = async |session: &Session| $run(&$args, session).await;
+            let outcome = Session::with(&$args.common, terminal, run).await;
             finish(outcome, $args.common.json)
         }};
     }
     let exit = match command {
-        Command::Serve(args) => crate::serve::run(args).await,
+        Command::Serve(args) => crate::serve::run(args, terminal.unattended).await,
         Command::Status(args) => with_session!(args, status::run),
         Command::Tools(args) => with_session!(args, tools::run),
         Command::SearchTools(args) => with_session!(args, search_tools::run),
@@ -178,7 +190,7 @@ pub async fn run(command: Command) -> ! {
         Command::Trust(args) => with_session!(args, trust::run),
         Command::Approve(args) => with_session!(args, approve::run),
         Command::Grants(args) => with_session!(args, grants::run),
-        Command::Demo(args) => finish(demo::run(&args).await, args.json),
+        Command::Demo(args) => finish(demo::run(&args, terminal).await, args.json),
         Command::DemoServer(args) => finish(demo::serve(&args).await, false),
         Command::Schema(args) => finish(schema::run(&args), args.json),
         Command::Completions(args) => finish(completions::run(&args), false),
@@ -187,9 +199,9 @@ pub async fn run(command: Command) -> ! {
 }
 
 /// Says what went wrong, if something did, and gives the exit code.
-fn finish(outcome: Result<Exit, Failure>, json: bool) -> i32 {
+fn finish(outcome: Result<Exit, Failure>, terminal: Terminal, json: bool) -> i32 {
     let exit = outcome.unwrap_or_else(|failure| {
-        failure.report(Terminal::detect().on_stderr(), json);
+        failure.report(terminal.on_stderr(), json);
         failure.exit
     });
     exit.code()

@@ -46,5 +46,5 @@ pub async fn run(text: &str, wanted: &Wanted<'_>, session: &Session) -> Result<E
             several => output::json(&several)?,
         }
     }
-    Ok(Exit::Done)
+    Ok(draft::exit(!written.is_empty()))
 }

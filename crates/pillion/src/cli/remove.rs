@@ -4,8 +4,8 @@ use protocol::{McpRemove, McpStatus, methods};
 
 use super::exit::Exit;
 use super::failure::Failure;
-use super::output;
 use super::session::{Common, Session, checked};
+use super::{asking, output};
 
 /// Remove a server
 #[derive(Debug, clap::Args)]
@@ -27,21 +27,13 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     if !args.yes
         && let Some(source) = source(&args.server, session).await?
     {
-        if !session.terminal.asks {
-            return Err(Failure::usage(format!(
-                "nobody can be asked whether `{}` is to be removed",
-                args.server
-            ))
-            .hint("say so with `--yes`"));
-        }
         let question = if source.starts_with("bundle:") {
             format!("Remove `{}` and delete its bundle?", args.server)
         } else {
             format!("Remove `{}`? Nothing is uninstalled", args.server)
         };
-        if super::review::confirm(question).await? != Some(true) {
-            eprintln!("Nothing was changed");
-            return Ok(Exit::Done);
+        if session.confirm(&question, "`--yes` removes it").await? != Some(true) {
+            return Ok(asking::left("Nothing was changed"));
         }
     }
     let params = McpRemove {

@@ -2,11 +2,8 @@
 
 use std::fmt::Write as _;
 
-use inquire::Confirm;
-use inquire::error::InquireError;
 use protocol::{Review, ReviewReason, Target};
 
-use super::failure::Failure;
 use super::terminal::{Paint, harmless, one_line};
 
 /// The review, line by line.
@@ -48,7 +45,10 @@ pub fn text(review: &Review, paint: Paint) -> String {
     if !review.enabled {
         line("enabled", "no");
     }
-    line("revision", &review.revision);
+    // Trust is in a project as a whole, under a revision of its own.
+    if review.why == ReviewReason::Request {
+        line("revision", &review.revision);
+    }
     for warning in &review.warnings {
         let _ = writeln!(text, "  {} {}", paint.yellow("warning:"), harmless(warning));
     }
@@ -88,16 +88,5 @@ pub fn target(target: &Target) -> Vec<(&'static str, String)> {
             }
             lines
         }
-    }
-}
-
-/// Asks for a yes or no; Esc is neither.
-pub async fn confirm(question: String) -> Result<Option<bool>, Failure> {
-    let asked =
-        tokio::task::spawn_blocking(move || Confirm::new(&question).with_default(false).prompt()).await;
-    match asked {
-        Ok(Ok(yes)) => Ok(Some(yes)),
-        Ok(Err(InquireError::OperationInterrupted)) => Err(Failure::interrupted()),
-        Ok(Err(_)) | Err(_) => Ok(None),
     }
 }

@@ -53,10 +53,10 @@ impl Session {
     /// Carries a command out and leaves nothing behind.
     pub async fn with(
         common: &Common,
+        terminal: Terminal,
         command: impl AsyncFnOnce(&Session) -> Result<Exit, Failure>,
     ) -> Result<Exit, Failure> {
         let directory = workspace(common.directory.as_deref())?;
-        let terminal = Terminal::detect();
         let (watcher, questions, logs) = Watcher::new(terminal);
         let watcher = Arc::new(watcher);
         let manager = Manager::new(env(), Arc::clone(&watcher) as Arc<_>);
@@ -222,7 +222,7 @@ impl Session {
             };
             let hint = match issue.kind {
                 IssueKind::DeclinedUnseen if !self.terminal.asks => {
-                    Some("run this in a terminal to be asked".to_owned())
+                    Some(self.terminal.way_to_be_asked().to_owned())
                 }
                 _ => issue
                     .hint

@@ -1,7 +1,7 @@
 //! `pillion status`: what is configured; starts nothing.
 
-use manager::distance;
-use protocol::{McpServerStatus, McpStatus, Status, methods};
+use manager::nearest;
+use protocol::{ErrorKind, Issue, IssueKind, McpServerStatus, McpStatus, Status, methods};
 
 use super::exit::Exit;
 use super::failure::{Failure, warn};
@@ -49,6 +49,11 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         rows.add([&server.name, &state(server), server.layer.as_str(), command]);
     }
     rows.print_unless_empty("No servers are configured; `pillion add NAME -- COMMAND` adds one")?;
+    for server in &status.servers {
+        let is_told = |issue: &&Issue| server.left_out_by.is_some() || Some(*issue) == forbidden(server);
+        let issues = server.issues.iter().flatten().filter(|issue| !is_told(issue));
+        session.warn(&issues.cloned().collect::<Vec<_>>());
+    }
     Ok(Exit::Done)
 }
 
@@ -81,16 +86,18 @@ pub async fn unknown(name: &str, session: &Session) -> Failure {
             .collect(),
         Err(_) => Vec::new(),
     };
-    let near = names
-        .iter()
-        .map(|known| (distance(known, name), known))
-        .filter(|(distance, _)| *distance <= (name.chars().count() / 3).max(1))
-        .min();
+    let near = nearest(name, names.iter().map(String::as_str));
     let failure = Failure::new(format!("no server is called `{name}`"));
     match near {
-        Some((_, near)) => failure.hint(format!("did you mean `{near}`?")),
+        Some(near) => failure.hint(format!("did you mean `{near}`?")),
         None => failure.hint("`pillion status` lists the servers"),
     }
+}
+
+/// What the administrator's file says against it.
+pub fn forbidden(server: &McpServerStatus) -> Option<&Issue> {
+    let mut issues = server.issues.iter().flatten();
+    issues.find(|issue| issue.kind == IssueKind::from(ErrorKind::Denied))
 }
 
 /// The state in words, with what stands in the way.
@@ -98,6 +105,7 @@ pub fn state(server: &McpServerStatus) -> String {
     let state = server.state.as_str().replace('_', " ");
     match &server.error {
         Some(fault) => format!("{state}: {}", fault.message),
+        None if let Some(issue) = forbidden(server) => format!("{state}: {}", issue.message),
         None if let Some(profile) = &server.left_out_by => format!("{state}: not in profile `{profile}`"),
         None if !server.effective => format!("{state} (hidden by a higher layer)"),
         None => state,

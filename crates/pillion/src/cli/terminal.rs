@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::io::IsTerminal;
 
+/// The variable that means `--non-interactive` for every command of a job.
+const NON_INTERACTIVE: &str = "PILLION_NON_INTERACTIVE";
+
 /// What the three standard streams are, looked at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Terminal {
@@ -12,19 +15,23 @@ pub struct Terminal {
     pub stderr: bool,
     /// Somebody can be asked: questions need both directions.
     pub asks: bool,
+    /// `--non-interactive`: nobody reads along and nobody is asked, whatever the streams are.
+    pub unattended: bool,
     /// The person sits at another machine, and so does their browser.
     pub remote: bool,
     color: bool,
 }
 
 impl Terminal {
-    pub fn detect() -> Terminal {
-        let stderr = std::io::stderr().is_terminal();
+    pub fn detect(non_interactive: bool) -> Terminal {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let unattended = non_interactive || set(NON_INTERACTIVE).is_some();
+        let stderr = !unattended && std::io::stderr().is_terminal();
         Terminal {
-            stdout: std::io::stdout().is_terminal(),
+            stdout: !unattended && std::io::stdout().is_terminal(),
             stderr,
             asks: std::io::stdin().is_terminal() && stderr,
+            unattended,
             remote: ["SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"]
                 .into_iter()
                 .any(|name| set(name).is_some()),
@@ -39,8 +46,17 @@ impl Terminal {
             stdout,
             stderr: false,
             asks: false,
+            unattended: false,
             remote: false,
             color: false,
+        }
+    }
+
+    /// What a person does to be asked.
+    pub fn way_to_be_asked(self) -> &'static str {
+        match self.unattended {
+            true => "without `--non-interactive` and `PILLION_NON_INTERACTIVE`, a terminal asks",
+            false => "run this in a terminal to be asked",
         }
     }
 

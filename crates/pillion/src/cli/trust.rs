@@ -1,11 +1,11 @@
 //! `pillion trust`: shows what a project would run, and trusts it as it stands.
 
-use protocol::{McpTrust, TrustAction, TrustState, methods};
+use protocol::{McpTrust, McpTrustResult, TrustAction, TrustState, methods};
 
 use super::exit::Exit;
 use super::failure::Failure;
 use super::session::{Common, Session, checked};
-use super::{output, review};
+use super::{asking, output, review};
 
 /// Look at the servers a project brings, and trust them as they stand
 #[derive(Debug, clap::Args)]
@@ -35,43 +35,62 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     let result = trust(session, action, args.revision.as_deref()).await?;
     if session.json {
         output::json(&result)?;
-        return Ok(Exit::Done);
     }
     match action {
-        TrustAction::Grant => eprintln!("The project is trusted as it stands"),
-        TrustAction::Revoke => match was {
-            Some(TrustState::Untrusted) => eprintln!("The project was not trusted"),
-            _ => eprintln!("The project is not trusted any more"),
-        },
-        TrustAction::Review => {
-            if result.state == TrustState::NothingToTrust {
-                eprintln!("The project brings no servers");
-                return Ok(Exit::Done);
+        _ if session.json && action != TrustAction::Review => Ok(Exit::Done),
+        TrustAction::Grant => {
+            eprintln!("The project is trusted as it stands");
+            Ok(Exit::Done)
+        }
+        TrustAction::Revoke => {
+            match was {
+                Some(TrustState::Untrusted) => eprintln!("The project was not trusted"),
+                _ => eprintln!("The project is not trusted any more"),
             }
-            let needs = result.state != TrustState::Trusted;
-            for shown in &result.reviews {
-                if session.terminal.asks && needs {
-                    eprintln!("{}", review::text(shown, session.terminal.on_stderr()));
-                } else {
-                    output::line(&review::text(shown, session.terminal.on_stdout()))?;
-                }
-            }
-            if !needs {
-                eprintln!("All of this is trusted");
-            } else if session.terminal.asks {
-                let question = "Trust these servers as they stand?".to_owned();
-                if review::confirm(question).await? == Some(true) {
-                    trust(session, TrustAction::Grant, Some(&result.revision)).await?;
-                    eprintln!("The project is trusted as it stands");
-                }
-            } else {
-                eprintln!(
-                    "Not trusted; `pillion trust --revision {}` trusts it",
-                    &*result.revision
-                );
-            }
+            Ok(Exit::Done)
+        }
+        TrustAction::Review => reviewed(&result, session).await,
+    }
+}
+
+/// Shows what is new or changed, and asks for trust in it.
+async fn reviewed(result: &McpTrustResult, session: &Session) -> Result<Exit, Failure> {
+    if result.state == TrustState::NothingToTrust {
+        if !session.json {
+            eprintln!("The project brings no servers");
+        }
+        return Ok(Exit::Done);
+    }
+    let needs = result.state != TrustState::Trusted;
+    let asks = needs && session.terminal.asks && !session.json;
+    for shown in result.reviews.iter().filter(|_| !session.json) {
+        if asks {
+            eprintln!("{}", review::text(shown, session.terminal.on_stderr()));
+        } else {
+            output::line(&review::text(shown, session.terminal.on_stdout()))?;
         }
     }
+    if !needs {
+        if !session.json {
+            eprintln!("All of this is trusted, as revision {}", &*result.revision);
+        }
+        return Ok(Exit::Done);
+    }
+    let question = "Trust these servers as they stand?";
+    let instead = format!(
+        "`pillion trust --revision {}` trusts what is shown",
+        &*result.revision
+    );
+    if !asks {
+        return Err(asking::undecided(question)
+            .hint(instead)
+            .already_printed(session.json));
+    }
+    if session.confirm(question, instead).await? != Some(true) {
+        return Ok(asking::left("The project is not trusted"));
+    }
+    trust(session, TrustAction::Grant, Some(&result.revision)).await?;
+    eprintln!("The project is trusted as it stands");
     Ok(Exit::Done)
 }
 
@@ -79,7 +98,7 @@ async fn trust(
     session: &Session,
     action: TrustAction,
     revision: Option<&str>,
-) -> Result<protocol::McpTrustResult, Failure> {
+) -> Result<McpTrustResult, Failure> {
     let params = McpTrust {
         directory: session.directory.clone(),
         action: Some(action),

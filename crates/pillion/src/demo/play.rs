@@ -19,20 +19,21 @@ use super::servers::HttpServer;
 use super::stage::Stage;
 use super::trace::{self, Trace};
 use crate::cli::failure::Failure;
+use crate::cli::terminal::Terminal;
 use crate::cli::{Exit, output};
 
 /// A server that ended is started again within a few seconds.
 const RECOVERY: Duration = Duration::from_secs(30);
 
 /// Plays, and takes everything down again however it ended.
-pub async fn run(args: &Args) -> Result<Exit, Failure> {
+pub async fn run(args: &Args, terminal: Terminal) -> Result<Exit, Failure> {
     let cannot = |what: &str| {
         let what = what.to_owned();
         move |error: std::io::Error| Failure::new(format!("cannot {what}")).cause(error.to_string())
     };
     let home = Home::create().map_err(cannot("make a temporary folder"))?;
     let program = std::env::current_exe().map_err(cannot("find this program's file"))?;
-    let stage = Stage::new(args.json);
+    let stage = Stage::new(args.json, terminal);
     let weather = HttpServer::start(&program, "http", Trace::off())
         .await
         .map_err(cannot("start the weather server"))?;

@@ -163,10 +163,8 @@ impl Player {
         self.stage
             .item("asked", &format!("{}: {}", form.title, form.message))?;
         let values = serde_json::to_string(&content).unwrap_or_default();
-        self.stage.item(
-            "answered",
-            &format!("{values} (the defaults; no terminal to ask at)"),
-        )?;
+        self.stage
+            .item("answered", &format!("{values} (the defaults; nobody is asked)"))?;
         Ok(Reply::Accept(content))
     }
 }

@@ -30,8 +30,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    pub fn new(silent: bool) -> Stage {
-        let terminal = Terminal::detect();
+    pub fn new(silent: bool, terminal: Terminal) -> Stage {
         Stage {
             terminal,
             paint: terminal.on_stdout(),

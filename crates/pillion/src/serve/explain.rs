@@ -2,7 +2,7 @@
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonType, ValidationError, Validator};
-use manager::distance;
+use manager::nearest;
 use protocol::{Error, ErrorKind};
 use serde_json::Value;
 
@@ -10,9 +10,6 @@ use super::tree;
 
 /// Texts and lists in a message are cut to this many characters.
 const SHOWN: usize = 40;
-
-/// Names that are further apart are not meant for each other.
-const NEAR: usize = 2;
 
 pub fn not_an_object(at: &str) -> Error {
     wrong(at, "an object", format!("{} must be an object", subject(at)))
@@ -79,7 +76,7 @@ fn one(error: &ValidationError<'_>, schema: &Value, at: &str) -> Error {
                 false => format!("one of {}", names.join(", ")),
             };
             let error = wrong(&path, &expected, format!("{} is not known", subject(&path)));
-            match nearest(name, &known) {
+            match nearest(name, known.iter().map(String::as_str)) {
                 Some(near) => error.hint(format!("did you mean `{near}`?")),
                 None => error,
             }
@@ -266,16 +263,6 @@ fn kind_of(root: &Value, schema: &Value) -> String {
         _ => "a value".to_owned(),
     };
     alternatives(tree::branches(root, schema).into_iter().map(kind).collect())
-}
-
-fn nearest<'k>(name: &str, known: &'k [String]) -> Option<&'k String> {
-    let name = cut(name).to_lowercase();
-    let near = known
-        .iter()
-        .map(|candidate| (distance(&name, &candidate.to_lowercase()), candidate));
-    near.filter(|(distance, candidate)| *distance <= NEAR && *distance < candidate.len())
-        .min()
-        .map(|(_, near)| near)
 }
 
 fn wrong(path: &str, expected: &str, message: String) -> Error {

@@ -48,9 +48,10 @@ pub struct Settled {
 }
 
 impl Lifecycle {
-    pub fn new(env: Env, host: Host) -> Lifecycle {
+    pub fn new(env: Env, unattended: bool, host: Host) -> Lifecycle {
         let (service, _) = LspService::new(|_| Backend {
             env,
+            unattended,
             host,
             settled: OnceLock::new(),
         });
@@ -144,6 +145,8 @@ pub fn refused(phase: Phase, method: &str) -> Error {
 /// What the service calls.
 struct Backend {
     env: Env,
+    /// Nobody sits at the host, whatever it declares.
+    unattended: bool,
     host: Host,
     settled: OnceLock<Settled>,
 }
@@ -151,11 +154,17 @@ struct Backend {
 impl LanguageServer for Backend {
     async fn initialize(&self, params: InitializeParams) -> LspResult<InitializeResult> {
         let folders = folders(&params);
-        let options: InitializationOptions = match params.initialization_options {
+        let mut options: InitializationOptions = match params.initialization_options {
             None => InitializationOptions::default(),
             Some(options) => serde_json::from_value(options)
                 .map_err(|fault| tower_lsp::jsonrpc::Error::invalid_params(fault.to_string()))?,
         };
+        if self.unattended
+            && let Some(host) = &mut options.capabilities
+        {
+            host.questions = None;
+            host.open_url = None;
+        }
         let opens_urls = options
             .capabilities
             .as_ref()

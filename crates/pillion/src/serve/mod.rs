@@ -63,8 +63,8 @@ pub struct Args {
 /// The command line cannot be carried out as it is.
 const USAGE: i32 = 2;
 
-/// Serves one session; answers the exit code.
-pub async fn run(args: Args) -> i32 {
+/// Serves one session; answers the exit code. `unattended`: the host is not asked for a person either.
+pub async fn run(args: Args, unattended: bool) -> i32 {
     if let Some(address) = args.listen.filter(|address| !address.ip().is_loopback()) {
         let port = address.port();
         eprintln!(
@@ -72,11 +72,8 @@ pub async fn run(args: Args) -> i32 {
         );
         return USAGE;
     }
-    if std::io::stdin().is_terminal() {
-        eprintln!("`pillion serve` is for hosts, which write JSON-RPC to its stdin; try `pillion status`");
-    }
     log::start(args.log_level, args.log_format);
-    let code = match serve(args).await {
+    let code = match serve(args, unattended).await {
         Ok(end) => end.exit_code(),
         Err(fault) => {
             tracing::error!(%fault, "stdin or stdout cannot be used");
@@ -87,7 +84,8 @@ pub async fn run(args: Args) -> i32 {
     code
 }
 
-async fn serve(args: Args) -> std::io::Result<ending::End> {
+async fn serve(args: Args, unattended: bool) -> std::io::Result<ending::End> {
+    let is_typed = std::io::stdin().is_terminal();
     let (input, output) = stdio::claim()?;
     let mut env = Env::from_process();
     #[cfg(unix)]
@@ -97,8 +95,12 @@ async fn serve(args: Args) -> std::io::Result<ending::End> {
     if let Some(data_dir) = args.data_dir {
         env = env.with_data_dir(std::path::absolute(data_dir)?);
     }
-    let session = Session::new(env, input, args.listen);
+    let session = Session::new(env, unattended, input, args.listen);
     ending::watch_signals(session.ends())?;
+    if is_typed {
+        // Not before a Ctrl-C ends it as it ends any session.
+        eprintln!("`pillion serve` is for hosts, which write JSON-RPC to its stdin; try `pillion status`");
+    }
     // A task in the queue like those of its requests: else it is polled before any of them, and a host that sends
     // without a pause gets `overloaded` for answers.
     tokio::spawn(session.run(output))

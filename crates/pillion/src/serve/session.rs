@@ -60,13 +60,13 @@ enum Event {
 }
 
 impl Session {
-    pub fn new(env: Env, input: Input, listen: Option<SocketAddr>) -> Session {
+    pub fn new(env: Env, unattended: bool, input: Input, listen: Option<SocketAddr>) -> Session {
         let outbox = Outbox::new();
         let host = Host::new(outbox.clone());
         let (ends, ended) = mpsc::channel(1);
         Session {
             pump: Pump::new(input),
-            lifecycle: Lifecycle::new(env, host.clone()),
+            lifecycle: Lifecycle::new(env, unattended, host.clone()),
             outbox,
             host,
             requests: Requests::default(),

@@ -12,7 +12,7 @@ use crate::support::{Host, HttpHost, TestEnv, matching};
 pub fn stories() -> Vec<Trial> {
     stories!("calls":
         story_over_stdio, story_over_streamable_http, story_over_old_sse,
-        progress_has_a_beginning_and_an_end, progress_is_not_sent_without_a_token,
+        progress_has_a_beginning_and_an_end, progress_is_never_late, progress_is_not_sent_without_a_token,
         cancelled_by_request_id, cancelled_by_call_id, silence_times_out, progress_resets_the_clock,
         progress_does_not_last_for_ever, results_are_verbatim, arguments_are_verbatim,
         one_result_too_large, server_errors_pass_whole, tool_errors_are_results, unknown_tool_names_near_ones,
@@ -192,6 +192,54 @@ fn progress_has_a_beginning_and_an_end() {
         .iter()
         .rposition(|one| one.message.method.as_deref() == Some("$/progress"));
     assert!(end < answer);
+}
+
+/// Reports that come at once: the first is sent, the newest follows while the server works on, and what is newest when
+/// the result comes goes before it.
+fn progress_is_never_late() {
+    let env = TestEnv::new();
+    let reports: Vec<Value> = (1..=9).map(|n| json!({ "progress": n, "total": 10 })).collect();
+    let (host, _server) = one(
+        &env,
+        json!({
+            "tools/list": { "tools": [{ "name": "long", "inputSchema": {} }, { "name": "quick", "inputSchema": {} }] },
+            "tools/call:long": { "$progress": reports, "$none": true },
+            "tools/call:quick": { "$progress": reports },
+        }),
+    );
+    let send = |name: &str| {
+        let params = json!({ "server": "srv", "name": name, "workDoneToken": name });
+        host.send_here("mcp.tool.call", params)
+    };
+    let of = |name: &str| -> Vec<Value> {
+        let all = host.notifications("$/progress");
+        all.into_iter()
+            .filter(|one| one["token"] == name)
+            .map(|one| one["value"].clone())
+            .collect()
+    };
+    let call = send("long");
+    host.wait_notification("$/progress", |params| params["value"]["percentage"] == 90);
+    assert!(call.try_get().is_none(), "the server works on");
+    call.cancel();
+    assert!(call.wait().is_err());
+
+    let call = send("quick");
+    let id = call.id.clone();
+    assert!(call.wait().is_ok());
+    let values = of("quick");
+    let n = values.len();
+    assert_eq!(
+        (&values[n - 1]["kind"], &values[n - 2]["progress"]),
+        (&json!("end"), &json!(9)),
+        "{values:?}"
+    );
+    assert!(n <= 5, "at most ten a second: {values:?}");
+    let messages = host.messages();
+    let at = |is: &dyn Fn(&crate::support::inbox::Received) -> bool| messages.iter().rposition(|one| is(one));
+    let last = at(&|one| one.message.method.as_deref() == Some("$/progress"));
+    let answer = at(&|one| one.message.method.is_none() && one.message.id == Some(id.clone()));
+    assert!(last < answer);
 }
 
 fn progress_is_not_sent_without_a_token() {

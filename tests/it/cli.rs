@@ -134,7 +134,7 @@ fn broken_file() {
     exit 0
     --- stderr
     warning: [DATA]/mcp.json:3:10: unexpected close brace
-    hint: mend line 3; a copy of the text is kept as [DATA]/mcp.json.corrupt-[TIME]
+    hint: mend line 3; a copy of the text is kept as [DATA]/mcp.json.corrupt-[TIME]; until then its servers do not exist, and your switches count as they stood last
     No servers are configured; `pillion add NAME -- COMMAND` adds one
     ");
     assert_snapshot!(said(&env, "add x -- y"), @r"

@@ -211,4 +211,20 @@ fn writes_do_not_follow_links() {
     let error = host.ask("mcp.add", params).expect_err("a link");
     assert_eq!(error.kind(), "write_failed");
     assert_eq!(std::fs::read_dir(&outside).expect("the folder").count(), 0);
+    // Nor one of the files in it, be it the lock or where nothing lies yet.
+    std::fs::remove_file(env.project().join(".pillion")).expect("the link");
+    std::fs::create_dir(env.project().join(".pillion")).expect("a folder");
+    for name in ["mcp.json", "mcp.json.lock", "mcp.lock.json"] {
+        let link = env.project().join(".pillion").join(name);
+        std::os::unix::fs::symlink(outside.join(name), &link).expect("a link");
+        let params = json!({ "name": "srv", "scope": "project", "entry": { "command": "npx", "args": ["x"] }, "start": false });
+        let written = host.ask("mcp.add", params);
+        assert!(written.is_err() || name == "mcp.lock.json", "{name}: {written:?}");
+        assert_eq!(
+            std::fs::read_dir(&outside).expect("the folder").count(),
+            0,
+            "{name}"
+        );
+        std::fs::remove_file(link).expect("the link is still there");
+    }
 }

@@ -55,6 +55,7 @@ mod scripted;
 mod secrecy;
 mod shutdown;
 mod store;
+mod store_files;
 mod terminal;
 mod testing;
 mod transports;
@@ -102,6 +103,7 @@ fn main() {
     trials.extend(policy::stories());
     trials.extend(store::stories());
     trials.extend(watching::stories());
+    trials.extend(store_files::stories());
     trials.extend(testing::stories());
     trials.extend(gallery::stories());
     trials.extend(bundles::stories());

@@ -198,61 +198,123 @@ fn two_processes_lose_nothing() {
     });
 }
 
+/// Every kind of change of each of the files, by the words of the command line.
+const CHANGES: [&[&str]; 7] = [
+    &["add", "new", "--", "y"],
+    &["edit", "old", "--label", "Old"],
+    &["disable", "old"],
+    &["remove", "old", "--yes"],
+    &["disable", "shared"],
+    &["edit", "shared", "--env", "MODE=1"],
+    &["add", "new", "--project", "--", "y"],
+];
+/// Where a write may end, in this order.
+const POINTS: [&str; 6] = ["create", "write", "half", "sync", "rename", "folder"];
+
+fn with_a_trusted_project() -> TestEnv {
+    let env = TestEnv::new();
+    env.write_config(&json!({ "old": { "command": "x", "env": { "API_KEY": "kept" } } }));
+    crate::trust::write_project(&env, &json!({ "shared": { "command": "p" } }));
+    crate::trust::trust(&Host::start(&env));
+    env
+}
+
+/// The files that changes are written to, byte by byte but for the place of the project.
+fn contents(env: &TestEnv) -> Vec<Option<String>> {
+    let files = [
+        file(env),
+        env.data().join("trust.json"),
+        env.project().join(".pillion/mcp.json"),
+    ];
+    let project = env.project().display().to_string();
+    let read = |path| {
+        let text = std::fs::read_to_string(path).ok()?;
+        Some(text.replace(&project, "[PROJECT]"))
+    };
+    files.iter().map(read).collect()
+}
+
+/// The same without the times that every run has its own of.
+fn timeless(contents: &[Option<String>]) -> Vec<Option<String>> {
+    let without = |text: &String| {
+        let lines = text.lines().filter(|line| !line.contains("At\":"));
+        lines
+            .map(|line| line.trim_end_matches(','))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    contents.iter().map(|text| text.as_ref().map(without)).collect()
+}
+
+fn run(env: &TestEnv, args: &[&str]) -> std::process::Output {
+    env.command().args(args).output().expect("the binary runs")
+}
+
 fn a_crash_leaves_the_old_or_the_new() {
-    for point in ["create", "write", "half", "sync", "rename", "folder"] {
-        let mut env = TestEnv::new();
-        env.write_config(&json!({ "old": { "command": "x", "env": { "API_KEY": "kept" } } }));
-        let before = read(&env);
-        env.set("PILLION_FAULT", &format!("crash:{point}:1"));
-        let mut command = env.command();
-        let status = command
-            .args(["add", "new", "--", "y"])
-            .output()
-            .expect("the binary runs")
-            .status;
-        assert!(!status.success(), "{point}");
-        let after = read(&env);
-        assert_eq!(after["servers"]["old"], before["servers"]["old"], "{point}");
-        let is_new = after["servers"].get("new").is_some();
-        assert_eq!(is_new, point == "folder", "{point}: {after}");
-        // The lock went with the process, and nothing is in the way of the next one.
-        env.set("PILLION_FAULT", "");
-        let output = env
-            .command()
-            .args(["add", "next", "--", "z"])
-            .output()
-            .expect("the binary runs");
-        assert!(output.status.success(), "{point}: {output:?}");
-        assert!(read(&env)["servers"].get("next").is_some(), "{point}");
+    for change in CHANGES {
+        let mut env = with_a_trusted_project();
+        let before = contents(&env);
+        assert!(run(&env, change).status.success(), "{change:?}");
+        let after = contents(&env);
+        let n_writes = before
+            .iter()
+            .zip(&after)
+            .filter(|(before, after)| before != after)
+            .count();
+        assert!(n_writes > 0, "{change:?} changes nothing");
+        for point in POINTS {
+            for nth in 1..=n_writes {
+                env = with_a_trusted_project();
+                let before = contents(&env);
+                env.set("PILLION_FAULT", &format!("crash:{point}:{nth}"));
+                let output = run(&env, change);
+                assert!(!output.status.success(), "{change:?} {point} {nth}: {output:?}");
+                let now = contents(&env);
+                let (is_old, is_new) = (
+                    |index: usize| now[index] == before[index],
+                    |index: usize| timeless(&now)[index] == timeless(&after)[index],
+                );
+                let written = (0..now.len()).filter(|index| !is_old(*index)).count();
+                assert!(
+                    (0..now.len()).all(|index| is_old(index) || is_new(index)),
+                    "{change:?} {point} {nth}: {now:?}"
+                );
+                let n_expected = if point == "folder" { nth } else { nth - 1 };
+                assert_eq!(written, n_expected, "{change:?} {point} {nth}: {now:?}");
+                // The lock went with the process, and nothing is in the way of the next one.
+                env.set("PILLION_FAULT", "");
+                let output = run(&env, &["add", "next", "--", "z"]);
+                assert!(output.status.success(), "{change:?} {point}: {output:?}");
+            }
+        }
     }
 }
 
 fn a_full_disk_loses_nothing() {
-    for point in ["create", "half", "sync"] {
-        let mut env = TestEnv::new();
-        env.write_config(&json!({ "old": { "command": "x" } }));
-        let before = std::fs::read_to_string(file(&env)).expect("the file");
-        env.set("PILLION_FAULT", &format!("full:{point}:1"));
-        let output = env
-            .command()
-            .args(["add", "new", "--", "y"])
-            .output()
-            .expect("the binary runs");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("make room on the disk"), "{said}");
-        assert_eq!(
-            std::fs::read_to_string(file(&env)).expect("the file"),
-            before,
-            "{point}"
-        );
-        let left: Vec<_> = std::fs::read_dir(env.data())
-            .expect("the folder")
-            .flatten()
-            .map(|entry| entry.file_name().to_string_lossy().into_owned())
-            .filter(|name| name.ends_with(".tmp"))
-            .collect();
-        assert!(left.is_empty(), "{left:?}");
+    for change in CHANGES {
+        for point in &POINTS[..5] {
+            let mut env = with_a_trusted_project();
+            let before = contents(&env);
+            env.set("PILLION_FAULT", &format!("full:{point}:1"));
+            let output = run(&env, change);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(1), "{change:?}: {said}");
+            assert!(
+                said.contains("make room on the disk") && said.contains("cannot write `"),
+                "{change:?}: {said}"
+            );
+            assert!(!said.contains(".tmp"), "{said}");
+            assert_eq!(contents(&env), before, "{change:?} {point}");
+            for folder in [env.data(), env.project().join(".pillion")] {
+                let listed = std::fs::read_dir(folder).expect("the folder").flatten();
+                let mut names = listed.map(|entry| entry.file_name().to_string_lossy().into_owned());
+                assert_eq!(
+                    names.find(|name| name.ends_with(".tmp")),
+                    None,
+                    "{change:?} {point}"
+                );
+            }
+        }
     }
 }
 
@@ -268,7 +330,20 @@ fn modes_are_repaired() {
     host.must("mcp.status", json!({}));
     assert_eq!(mode(&file(&env)), 0o600);
     assert_eq!(mode(&env.data()), 0o700);
-    assert!(host.stderr().contains("could read this"), "{}", host.stderr());
+    for path in [file(&env), env.data()] {
+        let told = format!("others could read `{}`", path.display());
+        assert!(host.stderr().contains(&told), "{}", host.stderr());
+    }
+    // Whoever looks in a terminal is told as well, and only once.
+    set(&file(&env), 0o640);
+    let said = |output: std::process::Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    let told = said(run(&env, &["status"]));
+    let expected = format!(
+        "warning: others could read `{}` (mode 640); now only you can",
+        file(&env).display()
+    );
+    assert!(told.contains(&expected), "{told}");
+    assert_eq!(said(run(&env, &["status"])), "");
 }
 
 fn links_stay_links() {
@@ -341,15 +416,23 @@ fn config_shows_every_layer() {
     );
 }
 
+/// Everything that only reads works; every change is refused, and says why.
 fn a_read_only_folder_is_said() {
-    // Root may write anywhere.
-    if unsafe { libc::geteuid() } == 0 {
-        return;
-    }
-    let env = TestEnv::new();
-    env.write_config(&json!({ "srv": { "command": "x" } }));
-    std::fs::set_permissions(env.data(), std::fs::Permissions::from_mode(0o500)).expect("mode can be set");
+    let mut env = with_a_trusted_project();
+    let server = env.plain_server("srv", json!({}));
+    env.write_config(&json!({ "old": { "command": "x" }, "srv": server.entry() }));
+    env.without_rights_of_root();
+    let before = contents(&env);
+    let folders = [env.data(), env.project().join(".pillion")];
+    let set = |mode| {
+        for folder in &folders {
+            std::fs::set_permissions(folder, std::fs::Permissions::from_mode(mode)).expect("mode can be set");
+        }
+    };
+    set(0o500);
     let host = Host::start(&env);
+    host.call("srv", "echo", json!({}))
+        .expect("a call writes nothing");
     let error = host
         .ask("mcp.edit", json!({ "server": "srv", "set": { "label": "y" } }))
         .expect_err("read-only");
@@ -357,5 +440,16 @@ fn a_read_only_folder_is_said() {
         (error.kind(), error.data["file"].is_string()),
         ("write_failed", true)
     );
-    std::fs::set_permissions(env.data(), std::fs::Permissions::from_mode(0o700)).expect("mode can be set");
+    for change in CHANGES.into_iter().chain([&["trust", "--revoke"][..]]) {
+        let output = run(&env, change);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{change:?}: {said}");
+        assert!(
+            said.contains("hint: check that the folder exists and may be written"),
+            "{change:?}: {said}"
+        );
+    }
+    assert_eq!(contents(&env), before);
+    drop(host);
+    set(0o700);
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -19,6 +19,7 @@ pub struct TestEnv {
     dir: tempfile::TempDir,
     mark: String,
     vars: BTreeMap<String, String>,
+    is_ordinary: bool,
 }
 
 impl TestEnv {
@@ -32,10 +33,12 @@ impl TestEnv {
         for name in ["home", "data", "project", "bin", "tmp"] {
             fs::create_dir(dir.path().join(name)).expect("an empty folder");
         }
+        keep_private(&dir.path().join("data"), 0o700);
         let mut env = TestEnv {
             dir,
             mark,
             vars: BTreeMap::new(),
+            is_ordinary: false,
         };
         env.trap_openers();
         env.set("HOME", &env.home().to_string_lossy());
@@ -116,7 +119,9 @@ impl TestEnv {
     }
 
     pub fn write_config_text(&self, text: &str) {
-        fs::write(self.data().join("mcp.json"), text).expect("the data folder can be written");
+        let file = self.data().join("mcp.json");
+        fs::write(&file, text).expect("the data folder can be written");
+        keep_private(&file, 0o600);
     }
 
     /// A scripted stdio server with results laid over those of the plain one.
@@ -128,12 +133,21 @@ impl TestEnv {
         StdioServer::create(&self.bin(), name, script)
     }
 
+    /// Modes of files count for the binary also when root runs the tests.
+    pub fn without_rights_of_root(&mut self) {
+        self.is_ordinary = true;
+    }
+
     /// The binary under test, with nothing of our own environment.
     pub fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pillion"));
         command.env_clear().envs(&self.vars);
         command.env("PILLION_HOME", self.data()).env(MARK, &self.mark);
         command.current_dir(self.project());
+        #[cfg(target_os = "linux")]
+        if self.is_ordinary {
+            processes::drop_rights_over_files(&mut command);
+        }
         command
     }
 
@@ -159,6 +173,11 @@ impl TestEnv {
         let gone = clock::poll(limit, || self.processes().is_empty().then_some(()));
         assert!(gone.is_some(), "still running: {:#?}", self.processes());
     }
+}
+
+/// As Pillion itself would have made it.
+fn keep_private(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("mode can be set");
 }
 
 impl Drop for TestEnv {

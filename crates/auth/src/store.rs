@@ -180,6 +180,17 @@ impl Store {
             stamp: stamp.clone(),
             ..Cached::default()
         };
+        match files::keep_private(&self.path) {
+            Ok(None) => {}
+            Ok(Some(mode)) => tracing::warn!(
+                "others could read `{}` (mode {mode:o}); now only you can",
+                self.path.display()
+            ),
+            Err(error) => tracing::warn!(
+                "others can read `{}`, and that cannot be changed: {error}",
+                self.path.display()
+            ),
+        }
         let text = match files::read_text(&self.path, STORE_BYTES) {
             Ok(Some(text)) => text,
             Ok(None) => return empty,

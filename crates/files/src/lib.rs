@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 pub use lock::Lock;
 pub use stamp::{Stamp, stamp};
 
-/// The text of a file, `None` when it does not exist. Larger than `limit` bytes is an error, and so is what is no file:
+/// The bytes of a file, `None` when it does not exist. Larger than `limit` bytes is an error, and so is what is no file:
 /// a pipe or a device would be waited for without end.
-pub fn read_text(path: &Path, limit: u64) -> io::Result<Option<String>> {
+pub fn read_bytes(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file"));
     }
@@ -33,6 +33,14 @@ pub fn read_text(path: &Path, limit: u64) -> io::Result<Option<String>> {
             format!("larger than {limit} bytes"),
         ));
     }
+    Ok(Some(bytes))
+}
+
+/// The same as text; what is not UTF-8 is an error.
+pub fn read_text(path: &Path, limit: u64) -> io::Result<Option<String>> {
+    let Some(bytes) = read_bytes(path, limit)? else {
+        return Ok(None);
+    };
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         io::Error::new(io::ErrorKind::InvalidData, format!("not UTF-8 at byte {at}"))
@@ -69,17 +77,17 @@ enum Durability {
 
 fn write(path: &Path, bytes: &[u8], mode: u32, durability: Durability) -> io::Result<()> {
     // A file that is a link stays one: what it points at is replaced.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let target = target(path);
     let folder = target.parent().unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".mcp-").suffix(".tmp");
     fault::point("create")?;
-    let mut file = builder.tempfile_in(folder)?;
+    let mut file = builder.tempfile_in(folder).map_err(without_path)?;
     fault::point("write")?;
     let (first, second) = bytes.split_at(bytes.len() / 2);
-    file.write_all(first)?;
+    file.as_file_mut().write_all(first)?;
     fault::point("half")?;
-    file.write_all(second)?;
+    file.as_file_mut().write_all(second)?;
     #[cfg(unix)]
     file.as_file()
         .set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
@@ -102,23 +110,51 @@ fn write(path: &Path, bytes: &[u8], mode: u32, durability: Durability) -> io::Re
     Ok(())
 }
 
+/// Where a path leads in the end, also when nothing lies there yet.
+pub fn target(path: &Path) -> PathBuf {
+    /// As many as Linux follows.
+    const LINKS: usize = 40;
+    if let Ok(real) = fs::canonicalize(path) {
+        return real;
+    }
+    let mut target = path.to_owned();
+    for _ in 0..LINKS {
+        let Ok(next) = fs::read_link(&target) else { break };
+        target = target.parent().unwrap_or(Path::new("/")).join(next);
+    }
+    let folder = target.parent().and_then(|folder| fs::canonicalize(folder).ok());
+    match (folder, target.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => target,
+    }
+}
+
+/// The error as the system gave it: the name of the file that lies there for a moment helps nobody.
+fn without_path(error: io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|inner| inner.source());
+    let code = inner.and_then(|inner| inner.downcast_ref::<io::Error>()?.raw_os_error());
+    code.map_or(error, io::Error::from_raw_os_error)
+}
+
 /// Takes the rights of others on a file or folder away; the old mode, where there was something to take.
-pub fn keep_private(path: &Path) -> Option<u32> {
+pub fn keep_private(path: &Path) -> io::Result<Option<u32>> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        let permissions = fs::metadata(path).ok()?.permissions();
-        let mode = permissions.mode() & 0o777;
+        let Ok(metadata) = fs::metadata(path) else {
+            return Ok(None);
+        };
+        let mode = metadata.permissions().mode() & 0o777;
         if mode & 0o077 == 0 {
-            return None;
+            return Ok(None);
         }
-        fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700)).ok()?;
-        Some(mode)
+        fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700))?;
+        Ok(Some(mode))
     }
     #[cfg(not(unix))]
     {
         let _ = path;
-        None
+        Ok(None)
     }
 }
 

@@ -18,7 +18,11 @@ impl Lock {
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true);
         #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        {
+            use std::os::unix::fs::OpenOptionsExt as _;
+            // Nobody makes a lock a link in good faith: it would put a file somewhere else.
+            options.mode(0o600).custom_flags(libc::O_NOFOLLOW);
+        }
         let file = options.open(PathBuf::from(name))?;
         let started = Instant::now();
         let mut pause = Duration::from_millis(2);

@@ -8,6 +8,8 @@ use std::time::SystemTime;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
     modified: Option<SystemTime>,
+    /// When anything about it changed, in seconds and nanoseconds: `modified` can be set back.
+    changed: (i64, i64),
     length: u64,
     inode: u64,
 }
@@ -16,11 +18,15 @@ pub struct Stamp {
 pub fn stamp(path: &Path) -> Option<Stamp> {
     let metadata = fs::metadata(path).ok()?;
     #[cfg(unix)]
-    let inode = std::os::unix::fs::MetadataExt::ino(&metadata);
+    let (inode, changed) = {
+        use std::os::unix::fs::MetadataExt as _;
+        (metadata.ino(), (metadata.ctime(), metadata.ctime_nsec()))
+    };
     #[cfg(not(unix))]
-    let inode = 0;
+    let (inode, changed) = (0, (0, 0));
     Some(Stamp {
         modified: metadata.modified().ok(),
+        changed,
         length: metadata.len(),
         inode,
     })

@@ -30,6 +30,7 @@ mod server;
 mod sink;
 mod spelling;
 
+pub use config::layers::keep_private;
 pub use config::validate::remote_url;
 pub use env::{Env, WatchdogHook};
 pub use exchange::fill::{fill, is_open};

@@ -1,9 +1,12 @@
 //! `$/progress` of one request: a beginning, at most ten reports a second, an end before the answer.
+//!
+//! A report that comes too soon is sent when its time has come, or with the end: the newest is never lost.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde_json::Number;
+use tokio::runtime::Handle;
 
 use protocol::{
     Error, Notification, Progress, ProgressBegin, ProgressEnd, ProgressReport, ProgressValue, Token,
@@ -23,6 +26,8 @@ pub(crate) struct Work<'a> {
 pub(crate) struct Reporter {
     sink: Arc<dyn HostSink>,
     token: Token,
+    /// Servers report from threads of their own, too.
+    runtime: Handle,
     last: Mutex<Last>,
 }
 
@@ -31,6 +36,15 @@ struct Last {
     /// A report that came too soon after another; only the newest is kept.
     held: Option<ProgressReport>,
     over: bool,
+}
+
+impl Last {
+    /// How long the next report has to wait.
+    fn wait(&self) -> Duration {
+        self.sent.map_or(Duration::ZERO, |sent| {
+            limits::PROGRESS_PAUSE.saturating_sub(sent.elapsed())
+        })
+    }
 }
 
 impl<'a> Work<'a> {
@@ -56,6 +70,7 @@ impl<'a> Work<'a> {
         let reporter = Arc::new(Reporter {
             sink: Arc::clone(sink),
             token: token.clone(),
+            runtime: Handle::current(),
             last,
         });
         reporter.send(ProgressValue::Begin(ProgressBegin {
@@ -103,26 +118,48 @@ impl Reporter {
         }));
     }
 
-    /// Sends a report now, or keeps it when the last one is too recent.
-    pub fn report(&self, report: ProgressReport) {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Sends a report now, or as soon as the last one is old enough.
+    pub fn report(self: &Arc<Self>, report: ProgressReport) {
+        let mut last = self.last();
         if last.over {
             return;
         }
-        if last
-            .sent
-            .is_some_and(|sent| sent.elapsed() < limits::PROGRESS_PAUSE)
-        {
-            last.held = Some(report);
-            return;
+        let wait = last.wait();
+        if wait.is_zero() {
+            last.held = None;
+            self.send_report(&mut last, report);
+        } else if last.held.replace(report).is_none() {
+            let reporter = Arc::downgrade(self);
+            self.runtime.spawn(async move {
+                tokio::time::sleep(wait).await;
+                if let Some(reporter) = reporter.upgrade() {
+                    reporter.catch_up();
+                }
+            });
         }
+    }
+
+    /// Sends what was held. A report that was held after another one had been sent has a timer of its own.
+    fn catch_up(&self) {
+        let mut last = self.last();
+        if last.wait().is_zero()
+            && let Some(held) = last.held.take()
+        {
+            self.send_report(&mut last, held);
+        }
+    }
+
+    fn send_report(&self, last: &mut Last, report: ProgressReport) {
         last.sent = Some(Instant::now());
-        last.held = None;
         self.send(ProgressValue::Report(report));
     }
 
+    fn last(&self) -> MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What a server reported, with a percentage where it says of how much.
-    pub fn server(&self, progress: f64, total: Option<f64>, message: Option<String>) {
+    pub fn server(self: &Arc<Self>, progress: f64, total: Option<f64>, message: Option<String>) {
         let percentage = total
             .filter(|total| *total > 0.0)
             .map(|total| (progress / total * 100.0).clamp(0.0, 100.0) as u32);
@@ -135,7 +172,7 @@ impl Reporter {
     }
 
     fn end(&self) {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last();
         last.over = true;
         if let Some(held) = last.held.take() {
             self.send(ProgressValue::Report(held));

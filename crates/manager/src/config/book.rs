@@ -12,6 +12,7 @@ use super::layers::{project_file, rank};
 use super::members::Unknown;
 use super::packages::{Package, Packages};
 use super::profiles::Choice;
+use super::remembered::Remembered;
 use super::validate;
 use crate::consent::ledger::{Ledger, Place, Request};
 use crate::consent::trust::TrustFile;
@@ -22,6 +23,7 @@ use crate::server::{Reading, Server};
 
 pub(super) struct Book {
     pub(super) user: ConfigFile,
+    pub(super) remembered: Remembered,
     pub(super) ledger: Ledger,
     pub(super) packages: Packages,
     pub(super) projects: Vec<Project>,
@@ -111,6 +113,15 @@ impl Project {
             packages: Packages::read(&root.join(".pillion/packages"), Some(&root)),
             root,
             directory,
+        }
+    }
+
+    /// This project, with what its files held `before` where they are broken now.
+    pub(super) fn after(self, before: &Project) -> Project {
+        Project {
+            file: self.file.after(&before.file),
+            packages: self.packages.after(&before.packages),
+            ..self
         }
     }
 }

@@ -26,11 +26,13 @@ const BESIDE: [&str; 8] = [
 /// Entries of one file. More than any person keeps; without a bound a hostile file makes every list endless.
 const ENTRIES: usize = 500;
 
-/// The entries of a file, in its order, and what was left out. An error means that the file as a whole holds no entries.
-pub(crate) fn entries(document: &Document<'_>) -> Result<(Vec<FileEntry>, Option<Fault>), Fault> {
-    let root = document.value();
-    let members = match &root {
-        Value::Null => return Ok((Vec::new(), None)),
+/// The object of entries, if there is one. An error means that the file as a whole holds no entries.
+pub(super) fn servers<'v>(
+    document: &Document<'_>,
+    root: &'v Value,
+) -> Result<Option<&'v Map<String, Value>>, Fault> {
+    let members = match root {
+        Value::Null => return Ok(None),
         Value::Object(members) => members,
         _ => {
             return Err(Fault {
@@ -45,8 +47,28 @@ pub(crate) fn entries(document: &Document<'_>) -> Result<(Vec<FileEntry>, Option
             place: Some(document.place_of_name::<&str>(&[], "servers")),
         });
     }
-    let slip = members
-        .keys()
+    match members.get("servers") {
+        None | Some(Value::Null) if members.contains_key("mcpServers") => Err(Fault {
+            message: "`mcpServers` is another program's format: rename it to `servers`".to_owned(),
+            place: Some(document.place_of_name::<&str>(&[], "mcpServers")),
+        }),
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Object(servers)) => Ok(Some(servers)),
+        Some(_) => Err(Fault {
+            message: "`servers` must be an object of entries by name".to_owned(),
+            place: Some(document.place(&["servers"])),
+        }),
+    }
+}
+
+/// The entries of a file, in its order, and what was left out. An error means that the file as a whole holds no entries.
+pub(crate) fn entries(document: &Document<'_>) -> Result<(Vec<FileEntry>, Option<Fault>), Fault> {
+    let root = document.value();
+    let servers = servers(document, &root)?;
+    let slip = root
+        .as_object()
+        .into_iter()
+        .flat_map(Map::keys)
         .filter(|name| !BESIDE.contains(&name.as_str()))
         .find_map(|name| {
             let meant = nearest(name, BESIDE)?;
@@ -55,23 +77,8 @@ pub(crate) fn entries(document: &Document<'_>) -> Result<(Vec<FileEntry>, Option
                 place: Some(document.place_of_name::<&str>(&[], name)),
             })
         });
-    let servers = match members.get("servers") {
-        None | Some(Value::Null) => {
-            if members.contains_key("mcpServers") {
-                return Err(Fault {
-                    message: "`mcpServers` is another program's format: rename it to `servers`".to_owned(),
-                    place: Some(document.place_of_name::<&str>(&[], "mcpServers")),
-                });
-            }
-            return Ok((Vec::new(), slip));
-        }
-        Some(Value::Object(servers)) => servers,
-        Some(_) => {
-            return Err(Fault {
-                message: "`servers` must be an object of entries by name".to_owned(),
-                place: Some(document.place(&["servers"])),
-            });
-        }
+    let Some(servers) = servers else {
+        return Ok((Vec::new(), slip));
     };
     let repeated = document.repeated_names(&["servers"]);
     let mut left_out = None;

@@ -1,6 +1,8 @@
 //! One `mcp.json`, as it stands on the disk: entries in file order, and everything that is wrong with them.
+//!
+//! What a broken text held when it was read last goes on counting while we run ([`ConfigFile::after`]): a slip in an
+//! editor, or half of a write, neither ends servers nor switches on what was off.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use protocol::ServerEntry;
@@ -10,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::entries;
 use super::members::Unknown;
 use super::profiles::Profiles;
-use super::syntax::{Document, Place};
+use super::syntax::{self, Document, Place};
 use crate::env;
 use crate::limits;
 
@@ -48,6 +50,12 @@ pub(crate) struct ConfigFile {
     pub modified: u64,
     /// Why the whole file cannot be used, or what of it was left out.
     pub fault: Option<Fault>,
+    /// Nothing of the text can be used; the fault says why.
+    pub is_broken: bool,
+    /// It is there and holds nothing at all.
+    pub is_empty: bool,
+    /// What it holds is what it held before it broke.
+    pub is_kept: bool,
     /// Where a copy of a broken text was put.
     pub set_aside: Option<PathBuf>,
     pub stamp: Option<files::Stamp>,
@@ -56,14 +64,40 @@ pub(crate) struct ConfigFile {
 impl ConfigFile {
     /// Reads a file of the data folder. A missing one is empty; a broken one has a fault and a copy set aside.
     pub fn read(path: &Path) -> ConfigFile {
-        if let Some(mode) = files::keep_private(path) {
-            tracing::warn!(path = %path.display(), "others could read this file (mode {mode:o}); not any more");
-        }
+        keep_private(path);
         let (mut file, broken) = ConfigFile::parse(path);
-        if let Some(text) = broken {
-            file.set_aside = files::set_aside(path, text.as_bytes(), env::now());
+        if let Some(bytes) = broken {
+            file.set_aside = files::set_aside(path, &bytes, env::now());
         }
         file
+    }
+
+    /// This file, with what it held `before` where it is broken now. An empty text is one that somebody is writing.
+    pub fn after(mut self, before: &ConfigFile) -> ConfigFile {
+        let beside = before
+            .beside
+            .as_object()
+            .is_some_and(|members| !members.is_empty());
+        let held_something = !before.entries.is_empty() || beside;
+        let is_emptied = self.is_empty && !self.is_broken;
+        if before.path != self.path || !held_something || !(self.is_broken || is_emptied) {
+            return self;
+        }
+        if is_emptied {
+            self.is_broken = true;
+            self.fault = Some(Fault {
+                message: "the file is empty".to_owned(),
+                place: None,
+            });
+        }
+        self.is_kept = true;
+        self.entries = before.entries.clone();
+        if self.beside.is_null() {
+            self.profiles = before.profiles.clone();
+            self.beside = before.beside.clone();
+        }
+        self.modified = before.modified;
+        self
     }
 
     /// Reads a file of a project: nothing is written beside it, and a link that leads out of the project is not followed,
@@ -93,8 +127,8 @@ impl ConfigFile {
         file
     }
 
-    /// The file, and its text when that does not parse.
-    fn parse(path: &Path) -> (ConfigFile, Option<String>) {
+    /// The file, and its bytes when they do not parse.
+    fn parse(path: &Path) -> (ConfigFile, Option<Vec<u8>>) {
         let stamp = files::stamp(path);
         let mut file = ConfigFile {
             path: path.to_owned(),
@@ -109,24 +143,26 @@ impl ConfigFile {
                 file.exists = false;
                 return (file, None);
             }
-            Err(error) => {
-                file.fault = Some(Fault {
-                    message: error.to_string(),
-                    place: None,
-                });
-                return (file, None);
+            Err(unreadable) => {
+                file.is_broken = true;
+                file.fault = Some(unreadable.fault);
+                return (file, unreadable.bytes);
             }
         };
         file.revision = Some(digest(text.as_bytes()));
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        match Document::parse(text) {
+        let body = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        file.is_empty = body.trim().is_empty();
+        match Document::parse(body) {
             Ok(document) => {
                 match entries::entries(&document) {
                     Ok((entries, left_out)) => {
                         file.entries = entries;
                         file.fault = left_out;
                     }
-                    Err(fault) => file.fault = Some(fault),
+                    Err(fault) => {
+                        file.is_broken = true;
+                        file.fault = Some(fault);
+                    }
                 }
                 file.beside = document.value();
                 let (profiles, left_out) = Profiles::read(&document, &file.beside);
@@ -137,11 +173,12 @@ impl ConfigFile {
                 }
             }
             Err(fault) => {
+                file.is_broken = true;
                 file.fault = Some(Fault {
                     message: fault.message,
                     place: Some(fault.place),
                 });
-                return (file, Some(text.to_owned()));
+                return (file, Some(text.into_bytes()));
             }
         }
         (file, None)
@@ -153,9 +190,52 @@ impl ConfigFile {
     }
 }
 
+/// A file that cannot be read as text.
+pub(crate) struct Unreadable {
+    pub fault: Fault,
+    /// What stands there, as far as it could be read.
+    pub bytes: Option<Vec<u8>>,
+}
+
 /// The text of a file, `None` when it does not exist.
-pub(crate) fn read_text(path: &Path) -> io::Result<Option<String>> {
-    files::read_text(path, limits::CONFIG_FILE_BYTES)
+pub(crate) fn read_text(path: &Path) -> Result<Option<String>, Unreadable> {
+    let bytes = files::read_bytes(path, limits::CONFIG_FILE_BYTES).map_err(|error| Unreadable {
+        fault: Fault {
+            message: format!("it cannot be read: {error}"),
+            place: None,
+        },
+        bytes: None,
+    })?;
+    let Some(bytes) = bytes else { return Ok(None) };
+    String::from_utf8(bytes).map(Some).map_err(|error| {
+        let good = error.utf8_error().valid_up_to();
+        let bytes = error.into_bytes();
+        let is_utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+        let message = match is_utf16 {
+            true => "it is saved as UTF-16: save it as UTF-8",
+            false => "this is no UTF-8: save the file as UTF-8",
+        };
+        let place = syntax::place(&String::from_utf8_lossy(&bytes[..good]), good);
+        Unreadable {
+            fault: Fault {
+                message: message.to_owned(),
+                place: Some(place),
+            },
+            bytes: Some(bytes),
+        }
+    })
+}
+
+/// Takes the rights of others on a file or folder of the person's away. What there was to take is told and logged.
+pub(crate) fn keep_private(path: &Path) -> Option<String> {
+    let shown = path.display();
+    let told = match files::keep_private(path) {
+        Ok(None) => return None,
+        Ok(Some(mode)) => format!("others could read `{shown}` (mode {mode:o}); now only you can"),
+        Err(error) => format!("others can read `{shown}`, and that cannot be changed: {error}"),
+    };
+    tracing::warn!("{told}");
+    Some(told)
 }
 
 /// A digest of 16 hexadecimal digits, as used for revisions.

@@ -9,16 +9,17 @@ use protocol::{ChangeReason, HostLayer, Layer, ServerName, TrustState};
 use tokio::sync::Notify;
 
 use super::book::{Book, Project, TrustItem, Wanted};
-use super::file::ConfigFile;
+use super::file::{self, ConfigFile};
 use super::members::Unknown;
 use super::packages::Packages;
 use super::profiles::Choice;
+use super::remembered::Remembered;
 use crate::consent::ledger::{Ledger, Place};
 use crate::consent::policy::Policy;
 use crate::consent::trust::{self, TrustFile, Trusted};
 use crate::consent::{Gate, pending};
 use crate::core::Core;
-use crate::env;
+use crate::env::{self, Env};
 use crate::limits;
 use crate::server::{NewServer, Server};
 
@@ -55,6 +56,7 @@ impl Layers {
         Layers {
             book: Mutex::new(Book {
                 user,
+                remembered: Remembered::new(core.env.data_dir()),
                 ledger: Ledger::default(),
                 packages: Packages::default(),
                 projects: Vec::new(),
@@ -102,23 +104,36 @@ impl Layers {
         let book = &mut *book;
         let before = book.state();
         let policy = Policy::read(&core.env);
-        if let Some(mode) = files::keep_private(core.env.data_dir()) {
-            tracing::warn!(folder = %core.env.data_dir().display(), "others could read this folder (mode {mode:o}); not any more");
-        }
-        book.user = ConfigFile::read(&user_file(core));
+        keep_private(&core.env);
+        book.user = ConfigFile::read(&user_file(core)).after(&book.user);
+        book.remembered.sync(&mut book.user);
         book.ledger = Ledger::read(&book.user.beside);
-        book.packages = Packages::read(&core.env.data_dir().join("packages"), None);
+        book.packages = Packages::read(&core.env.data_dir().join("packages"), None).after(&book.packages);
         book.trust = TrustFile::read(&trust_file(core));
         book.projects = core
             .real_directories()
             .into_iter()
-            .map(|(root, directory)| Project::read(root, directory))
+            .map(|(root, directory)| {
+                let project = Project::read(root, directory);
+                let mut before = book.projects.iter();
+                match before.find(|before| before.root == project.root) {
+                    Some(before) => project.after(before),
+                    None => project,
+                }
+            })
             .collect();
         book.host_files = book
             .host
             .iter()
             .filter_map(|layer| layer.file.as_ref())
-            .map(|path| ConfigFile::read(&core.env.expand_tilde(path)))
+            .map(|path| {
+                let file = ConfigFile::read(&core.env.expand_tilde(path));
+                let before = book.host_files.iter().find(|before| before.path == file.path);
+                match before {
+                    Some(before) => file.after(before),
+                    None => file,
+                }
+            })
             .collect();
         let mut wanted = book.wanted(core);
         for wanted in &mut wanted {
@@ -341,6 +356,18 @@ pub(crate) fn user_file(core: &Core) -> PathBuf {
 /// Where trust is kept.
 pub(crate) fn trust_file(core: &Core) -> PathBuf {
     core.env.data_dir().join("trust.json")
+}
+
+/// Takes the rights of others on the data folder and on the person's files away. What was found is told, for people.
+/// Blocks on the disk.
+pub fn keep_private(env: &Env) -> Vec<String> {
+    let folder = env.data_dir();
+    let files = [
+        folder.to_owned(),
+        folder.join("mcp.json"),
+        folder.join("trust.json"),
+    ];
+    files.iter().filter_map(|path| file::keep_private(path)).collect()
 }
 
 /// The `mcp.json` of a project.

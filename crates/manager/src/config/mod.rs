@@ -9,6 +9,7 @@ pub(crate) mod members;
 pub(crate) mod merge;
 pub(crate) mod packages;
 pub(crate) mod profiles;
+mod remembered;
 pub(crate) mod secret;
 pub(crate) mod store;
 pub(crate) mod syntax;

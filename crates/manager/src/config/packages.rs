@@ -59,6 +59,17 @@ impl Packages {
         }
     }
 
+    /// These packages, with what their files held `before` where they are broken now.
+    pub fn after(mut self, before: &Packages) -> Packages {
+        for package in &mut self.list {
+            let mut known = before.list.iter();
+            if let Some(known) = known.find(|known| known.path == package.path) {
+                package.file = std::mem::take(&mut package.file).after(&known.file);
+            }
+        }
+        self
+    }
+
     pub fn outdated(&self) -> bool {
         files::stamp(&self.folder) != self.stamp || self.files().any(ConfigFile::outdated)
     }

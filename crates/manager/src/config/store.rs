@@ -7,8 +7,8 @@ use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
 use protocol::{Error, ErrorKind};
 use serde_json::Value;
 
-use super::file;
-use super::syntax;
+use super::file::{self, Fault};
+use super::{entries, syntax};
 use crate::limits;
 
 /// Who else reads a file.
@@ -38,7 +38,7 @@ pub(crate) fn edit<T>(
         .map_err(failed)?;
     }
     let _lock = files::Lock::take(path, limits::LOCK_WAIT).map_err(failed)?;
-    let text = file::read_text(path).map_err(failed)?.unwrap_or_default();
+    let text = text(path)?;
     let had_bom = text.starts_with('\u{feff}');
     let body = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let source = if body.trim().is_empty() {
@@ -62,8 +62,13 @@ pub(crate) fn edit<T>(
     Ok(outcome)
 }
 
-/// Looks at a text as a change would see it, and changes nothing.
-pub(crate) fn look<T>(
+/// Looks at a file as a change would see it, and changes nothing. Blocks on the disk.
+pub(crate) fn look<T>(path: &Path, look: impl FnOnce(&CstObject) -> Result<T, Error>) -> Result<T, Error> {
+    look_at(path, &text(path)?, look)
+}
+
+/// The same of a text.
+pub(crate) fn look_at<T>(
     path: &Path,
     text: &str,
     look: impl FnOnce(&CstObject) -> Result<T, Error>,
@@ -72,28 +77,28 @@ pub(crate) fn look<T>(
     look(&whole)
 }
 
+fn text(path: &Path) -> Result<String, Error> {
+    let text = file::read_text(path).map_err(|unreadable| broken(path, &unreadable.fault))?;
+    Ok(text.unwrap_or_default())
+}
+
 fn read(path: &Path, source: &str) -> Result<(CstRootNode, CstObject), Error> {
-    let document = syntax::Document::parse(source).map_err(|fault| broken(path, &fault))?;
+    let faulty = |message, place| {
+        let place = Some(place);
+        broken(path, &Fault { message, place })
+    };
+    let document = syntax::Document::parse(source).map_err(|fault| faulty(fault.message, fault.place))?;
+    let value = document.value();
+    entries::servers(&document, &value).map_err(|fault| broken(path, &fault))?;
     if let Some(name) = document.repeated_names(&[]).into_iter().next() {
-        let fault = syntax::SyntaxFault {
-            place: document.place_of_name::<&str>(&[], &name),
-            message: format!("`{name}` occurs twice"),
-        };
-        return Err(broken(path, &fault));
+        let place = document.place_of_name::<&str>(&[], &name);
+        return Err(faulty(format!("`{name}` occurs twice"), place));
     }
     let root = CstRootNode::parse(source, &syntax::options())
         .map_err(|error| write_failed(path, &io::Error::other(error.to_string())))?;
-    let whole = root
-        .object_value()
-        .filter(|whole| whole.object_value_or_create("servers").is_some());
-    let Some(whole) = whole else {
-        return Err(Error::new(
-            ErrorKind::ConfigBroken,
-            format!("`{}` holds no object of `servers`", path.display()),
-        )
-        .hint("the file must look like {\"servers\": {…}}")
-        .file(path.display().to_string()));
-    };
+    // What was checked above is an object, `null` or not there.
+    let whole = root.object_value_or_set();
+    whole.object_value_or_set("servers");
     Ok((root, whole))
 }
 
@@ -191,18 +196,23 @@ pub(crate) fn input(value: &Value) -> CstInputValue {
     }
 }
 
-fn broken(path: &Path, fault: &syntax::SyntaxFault) -> Error {
-    let syntax::Place { line, column } = fault.place;
-    Error::new(
-        ErrorKind::ConfigBroken,
-        format!(
-            "`{}` line {line}, column {column}: {}",
-            path.display(),
-            fault.message
-        ),
+fn broken(path: &Path, fault: &Fault) -> Error {
+    let shown = path.display();
+    let error = |message: String, hint: String| {
+        Error::new(ErrorKind::ConfigBroken, message)
+            .hint(hint)
+            .file(shown.to_string())
+    };
+    let Some(syntax::Place { line, column }) = fault.place else {
+        return error(
+            format!("`{shown}`: {}", fault.message),
+            "check that it is a file of yours that may be read; nothing was changed".to_owned(),
+        );
+    };
+    error(
+        format!("`{shown}` line {line}, column {column}: {}", fault.message),
+        format!("mend line {line} and try again; nothing was changed"),
     )
-    .hint(format!("mend line {line} and try again; nothing was changed"))
-    .file(path.display().to_string())
     .line(line as u32)
     .column(column as u32)
 }
@@ -214,6 +224,7 @@ fn write_failed(path: &Path, error: &io::Error) -> Error {
     )
     .hint(match error.kind() {
         io::ErrorKind::StorageFull => "make room on the disk and try again; nothing was changed",
+        io::ErrorKind::ReadOnlyFilesystem => "its file system is mounted read-only; nothing was changed",
         io::ErrorKind::TimedOut => "another Pillion is writing it; try again",
         _ => "check that the folder exists and may be written; nothing was changed",
     })

@@ -43,9 +43,6 @@ pub(crate) struct TrustFile {
 impl TrustFile {
     /// Reads the file. What does not parse trusts nothing.
     pub fn read(path: &Path) -> TrustFile {
-        if let Some(mode) = files::keep_private(path) {
-            tracing::warn!(path = %path.display(), "others could read this file (mode {mode:o}); not any more");
-        }
         let stamp = files::stamp(path);
         let directories = read(path).unwrap_or_else(|error| {
             tracing::warn!(path = %path.display(), %error, "the file does not read; nothing is trusted");

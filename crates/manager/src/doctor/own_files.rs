@@ -63,7 +63,10 @@ fn configuration(ground: &Ground) -> Vec<Found> {
         Some(
             Found::new(Code::FileBroken, format!("{place}: {}", fault.message))
                 .shown_by(copy.map(|copy| format!("copy: {}", shown(copy))))
-                .hint("correct the file; its servers do not exist until then"),
+                .hint(match file.is_kept {
+                    true => "correct the file; until then counts what it held before",
+                    false => "correct the file; its servers do not exist until then",
+                }),
         )
     });
     faulty.collect()

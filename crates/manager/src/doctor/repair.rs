@@ -37,7 +37,7 @@ impl Fix {
     pub fn apply(&self) -> io::Result<()> {
         match self {
             Fix::KeepPrivate(path) => {
-                files::keep_private(path);
+                files::keep_private(path)?;
                 match super::own_files::others_rights(path) {
                     None => Ok(()),
                     Some(mode) => Err(io::Error::other(format!("its mode is still {mode:o}"))),

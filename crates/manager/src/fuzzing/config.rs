@@ -146,7 +146,9 @@ fn edited(text: &str, name: &str, value: Option<&Value>) -> Option<String> {
         store::set(whole, &["servers", name], value);
         Ok(whole.root_node().map(|root| root.to_string()))
     };
-    store::look(Path::new("/mcp.json"), text, change).ok().flatten()
+    store::look_at(Path::new("/mcp.json"), text, change)
+        .ok()
+        .flatten()
 }
 
 /// Where the value of an entry stands.

@@ -15,7 +15,7 @@ use super::consenting::project_key;
 use super::editing::{Change, Changed, check_entry, check_looked_at, revision};
 use crate::config::layers::{project_file, user_file};
 use crate::config::store::{self, Readers};
-use crate::config::{file, merge, profiles, secret};
+use crate::config::{merge, profiles, secret};
 use crate::consent::Gate;
 use crate::consent::ledger::{self, Action, Place};
 use crate::consent::review;
@@ -152,11 +152,7 @@ impl Manager {
         if params.dry_run == Some(true) || gated {
             let path = home.path.clone();
             let entry = blocking(move || {
-                let text = file::read_text(&path)
-                    .map_err(|error| Error::new(ErrorKind::ConfigBroken, error.to_string()))?;
-                store::look(&path, &text.unwrap_or_default(), |whole| {
-                    change.entry(whole).map(|changed| changed.entry)
-                })
+                store::look(&path, |whole| change.entry(whole).map(|changed| changed.entry))
             })
             .await?;
             if params.dry_run == Some(true) {

@@ -254,8 +254,7 @@ pub(super) fn check_inside(path: &std::path::Path, root: &std::path::Path) -> Re
     let folder = path.parent().unwrap_or(path);
     let leads_out = [path, folder]
         .into_iter()
-        .filter_map(|path| std::fs::canonicalize(path).ok())
-        .any(|real| !real.starts_with(root));
+        .any(|path| !files::target(path).starts_with(root));
     if !leads_out {
         return Ok(());
     }

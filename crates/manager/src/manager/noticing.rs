@@ -175,7 +175,7 @@ fn around(path: &Path) -> Vec<PathBuf> {
         .map(Path::to_owned);
     let target = path
         .is_symlink()
-        .then(|| Some(path.canonicalize().ok()?.parent()?.to_owned()))
+        .then(|| files::target(path).parent().map(Path::to_owned))
         .flatten();
     let own = path.is_dir().then(|| path.to_owned());
     [parent, target, own].into_iter().flatten().collect()

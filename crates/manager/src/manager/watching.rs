@@ -207,22 +207,13 @@ impl Manager {
 }
 
 fn shown_file(layer: Layer, file: file::ConfigFile) -> ConfigFile {
-    let fault = file.fault.map(|fault| FileFault {
+    let fault = file.fault.as_ref().map(|fault| FileFault {
         kind: ErrorKind::ConfigBroken,
-        hint: Some(match (&fault.place, &file.set_aside) {
-            (Some(place), Some(copy)) => format!(
-                "mend line {}; a copy of the text is kept as {}",
-                place.line,
-                copy.display()
-            ),
-            (Some(place), None) => format!("mend line {}", place.line),
-            (None, _) if !file.entries.is_empty() => "the other entries are used".to_owned(),
-            (None, _) => "check that the file may be read".to_owned(),
-        }),
+        hint: Some(hint(layer, &file, fault)),
         at: None,
         line: fault.place.map(|place| place.line as u32),
         column: fault.place.map(|place| place.column as u32),
-        message: fault.message,
+        message: fault.message.clone(),
     });
     ConfigFile {
         path: Dir::from(file.path.display().to_string()),
@@ -232,4 +223,27 @@ fn shown_file(layer: Layer, file: file::ConfigFile) -> ConfigFile {
         fault,
         set_aside: file.set_aside.map(|path| Dir::from(path.display().to_string())),
     }
+}
+
+/// What to do about a fault, and what counts until then.
+fn hint(layer: Layer, file: &file::ConfigFile, fault: &file::Fault) -> String {
+    let mut steps = vec![match fault.place {
+        Some(place) => format!("mend line {}", place.line),
+        None if file.is_empty => "write `{}` to remove every server".to_owned(),
+        None if !file.is_broken && !file.entries.is_empty() => "the other entries are used".to_owned(),
+        None => "check that it is a file of yours that may be read".to_owned(),
+    }];
+    if let Some(copy) = &file.set_aside {
+        steps.push(format!("a copy of the text is kept as {}", copy.display()));
+    }
+    if file.is_kept {
+        steps.push("until then counts what it held before".to_owned());
+    } else if file.is_broken && layer == Layer::User {
+        steps.push(
+            "until then its servers do not exist, and your switches count as they stood last".to_owned(),
+        );
+    } else if file.is_broken {
+        steps.push("until then its servers do not exist".to_owned());
+    }
+    steps.join("; ")
 }

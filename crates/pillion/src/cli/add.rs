@@ -7,6 +7,7 @@ use protocol::{EntryTransport, McpStatus, OAuth, OauthSetting, ServerEntry, meth
 use super::draft::{self, Values};
 use super::exit::Exit;
 use super::failure::Failure;
+use super::fields::Fields;
 use super::session::{Common, Session, checked};
 use super::wizard::{self, Wanted};
 use super::{asking, bundle, from, output, paste};
@@ -51,11 +52,13 @@ pub struct Args {
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     env: Vec<(String, String)>,
     /// The server's working directory
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     cwd: Option<String>,
     /// A header of every request, 'Name: value'; may be repeated
     #[arg(long, value_name = "HEADER", value_parser = header)]
     header: Vec<(String, String)>,
+    #[command(flatten)]
+    fields: Fields,
     /// The transport of a remote server; both are tried without it
     #[arg(long, requires = "url")]
     transport: Option<Transport>,
@@ -121,6 +124,13 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         return Err(Failure::usage("what is started stands after `--`")
             .hint(format!("pillion add {name} -- {}", args.stray.join(" "))));
     }
+    let is_plain = args.from.is_none() && args.paste.is_none();
+    if !is_plain && !args.fields.is_empty() {
+        return Err(Failure::usage(
+            "a label, a timeout, reconnecting and lists of tools belong to `-- COMMAND` and to `--url`",
+        )
+        .hint("add it, then use `pillion edit`"));
+    }
     let is_alone =
         args.command.is_empty() && args.url.is_none() && args.from.is_none() && args.paste.is_none();
     if let Some(file) = args
@@ -128,11 +138,11 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         .as_deref()
         .filter(|name| is_alone && bundle::is_bundle(name))
     {
-        if args.project || args.disabled || args.test {
-            return Err(
-                Failure::usage("a bundle takes no `--project`, `--disabled` and `--test`")
-                    .hint("add it, then use `pillion disable` or `pillion test`"),
-            );
+        if args.project || args.disabled || args.test || !args.fields.is_empty() {
+            return Err(Failure::usage(
+                "a bundle takes no `--project`, `--disabled`, `--test` and no fields of an entry",
+            )
+            .hint("add it, then use `pillion disable`, `pillion test` or `pillion edit`"));
         }
         let wanted = bundle::Wanted {
             file,
@@ -179,8 +189,11 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     if args.url.is_none()
         && let Some(option) = of_remote(args)
     {
-        return Err(Failure::usage(format!("`{option}` belongs to a remote server"))
-            .hint("give its address with `--url URL`"));
+        let failure = Failure::usage(format!("`{option}` belongs to a remote server"));
+        return Err(match args.scope.as_deref() {
+            Some("project") => failure.hint("`--project` writes it into the project's file"),
+            _ => failure.hint("give its address with `--url URL`"),
+        });
     }
     for (option, pairs) in [("--env", &args.env), ("--header", &args.header)] {
         check_once(option, pairs)?;
@@ -319,7 +332,7 @@ fn entry(args: &Args) -> ServerEntry {
     let map = |pairs: &[(String, String)]| -> Option<BTreeMap<String, String>> {
         (!pairs.is_empty()).then(|| pairs.iter().cloned().collect())
     };
-    ServerEntry {
+    args.fields.of(ServerEntry {
         command,
         args: (!rest.is_empty()).then(|| rest.to_vec()),
         env: map(&args.env),
@@ -331,7 +344,7 @@ fn entry(args: &Args) -> ServerEntry {
         enabled: args.disabled.then_some(false),
         source: Some("manual".to_owned()),
         ..Default::default()
-    }
+    })
 }
 
 fn oauth(args: &Args) -> Option<OauthSetting> {

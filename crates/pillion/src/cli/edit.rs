@@ -6,6 +6,7 @@ use protocol::{McpConfig, McpEdit, McpStatus, Pointer, ServerEntry, methods};
 
 use super::exit::Exit;
 use super::failure::Failure;
+use super::fields::Fields;
 use super::output;
 use super::session::{Common, Session, checked};
 
@@ -26,12 +27,11 @@ pub struct Args {
     /// A header, 'Name: value'; may be repeated
     #[arg(long, value_name = "HEADER", value_parser = super::add::header)]
     header: Vec<(String, String)>,
-    /// What people are shown
-    #[arg(long)]
-    label: Option<String>,
-    /// Give calls up after SECONDS without an answer or progress (1 to 600)
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=600))]
-    timeout: Option<u64>,
+    /// The server's working directory
+    #[arg(long, value_name = "DIR", conflicts_with = "url", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    cwd: Option<String>,
+    #[command(flatten)]
+    fields: Fields,
     /// A member to take away, as a JSON Pointer such as /env/NAME; may be repeated
     #[arg(long, value_name = "POINTER")]
     unset: Vec<String>,
@@ -70,16 +70,15 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     } else if args.url.is_some() {
         unset.extend(["/command", "/args", "/env", "/cwd", "/envFile"].map(Pointer::from));
     }
-    let set = ServerEntry {
+    let set = args.fields.of(ServerEntry {
         command,
         args: (!rest.is_empty()).then(|| rest.to_vec()),
         env: map(&args.env),
+        cwd: args.cwd.as_deref().map(|cwd| super::add::absolute(cwd).into()),
         url: args.url.as_deref().map(Into::into),
         headers: map(&args.header),
-        label: args.label.clone(),
-        timeout_ms: args.timeout.map(|seconds| seconds * 1000),
         ..Default::default()
-    };
+    });
     let is_set = set != ServerEntry::default();
     if !is_set && unset.is_empty() && args.rename.is_none() {
         return Err(

@@ -4,6 +4,7 @@
 
 mod exit;
 pub mod failure;
+mod fields;
 mod hint;
 pub mod output;
 pub mod terminal;

@@ -59,7 +59,11 @@ impl Session {
         let directory = workspace(common.directory.as_deref())?;
         let (watcher, questions, logs) = Watcher::new(terminal);
         let watcher = Arc::new(watcher);
-        let manager = Manager::new(env(), Arc::clone(&watcher) as Arc<_>);
+        let env = env();
+        for told in manager::keep_private(&env) {
+            warn(terminal.on_stderr(), &told, None);
+        }
+        let manager = Manager::new(env, Arc::clone(&watcher) as Arc<_>);
         let options = InitializationOptions {
             server_profile: common.profile.as_deref().map(ProfileName::from),
             ..options(terminal)

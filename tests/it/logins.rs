@@ -16,6 +16,7 @@ pub fn stories() -> Vec<Trial> {
         a_pasted_address_completes_a_login,
         a_login_in_a_terminal_reaches_a_running_host,
         a_call_waits_for_more_rights_and_is_repeated,
+        what_several_calls_want_is_one_login,
         a_login_is_shown_copied_and_pasted_in_a_terminal,
         over_ssh_every_slip_is_told_and_the_whole_address_logs_in,
         a_pasted_denial_and_what_comes_too_early_have_codes,
@@ -179,6 +180,55 @@ fn a_call_waits_for_more_rights_and_is_repeated() {
     assert_eq!(answer["result"]["content"][0]["text"], "ok");
     assert_eq!(text(&host.status("srv")["state"]), "ready");
     assert_eq!(server.resource.requests("tools/call").len(), 2);
+}
+
+/// A second refusal wants other rights while the login for the first one is open.
+fn what_several_calls_want_is_one_login() {
+    for (status, error) in [(403, "error=\"insufficient_scope\", "), (401, "")] {
+        let refused = |scope: &str| {
+            let challenge = format!("Bearer {error}scope=\"{scope}\"");
+            json!({ "match": "POST /mcp", "when": { "rpc": "tools/call" }, "times": 1, "respond": {
+                "status": status, "text": "", "headers": { "www-authenticate": challenge } } })
+        };
+        let (env, server) = with(AuthorizationServer::with(|_, _| {
+            // Without a refresh token, so that nothing but a login helps.
+            let token = |number: u8| {
+                json!({ "match": "POST /token", "times": 1, "respond": { "json": {
+                    "access_token": format!("at-{number}-secret"), "token_type": "Bearer", "expires_in": 3600 } } })
+            };
+            (
+                json!([refused("files:write"), refused("files:admin")]),
+                json!([token(1), token(2)]),
+            )
+        }));
+        let host = Host::start(&env);
+        host.start_server("srv");
+        browser::open(text(&start_login(&host)["url"]));
+        host.wait_state("srv", "ready");
+        // Who asks for a login once more gets one for everything that is wanted by then.
+        let login_for = |scopes: &[&str]| {
+            clock::eventually("a login for all of it", || {
+                let ack = start_login(&host);
+                let url = text(&ack["url"]).to_owned();
+                scopes.iter().all(|scope| url.contains(scope)).then_some(url)
+            })
+        };
+        let first = host.send_call("srv", "echo", json!({}));
+        login_for(&["files%3Awrite"]);
+        let second = host.send_call("srv", "echo", json!({}));
+        let url = login_for(&["files%3Awrite", "files%3Aadmin"]);
+        browser::open(&url);
+        for call in [first, second] {
+            let answer = call.wait().expect("it was repeated");
+            assert_eq!(answer["result"]["content"][0]["text"], "ok", "{status}");
+        }
+        assert_eq!(
+            server.token_requests().len(),
+            2,
+            "{status}: the early login led nowhere"
+        );
+        assert_eq!(server.resource.requests("tools/call").len(), 4, "{status}");
+    }
 }
 
 fn a_login_is_shown_copied_and_pasted_in_a_terminal() {

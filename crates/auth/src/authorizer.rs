@@ -109,6 +109,11 @@ impl Shared {
         };
     }
 
+    /// Whether a login is under way in this process.
+    pub fn is_under_way(&self, key: &Key) -> bool {
+        lock(&self.flows).contains_key(key)
+    }
+
     pub fn renewals(&self) -> MutexGuard<'_, HashMap<Key, Renewal>> {
         lock(&self.renewals)
     }
@@ -161,7 +166,7 @@ impl Authorizer {
 
     /// Whether a login is under way in this process.
     pub fn is_pending(&self, key: &Key) -> bool {
-        lock(&self.0.flows).contains_key(key)
+        self.0.is_under_way(key)
     }
 
     /// Starts a login. One that is under way for the same server is cancelled.

@@ -172,12 +172,13 @@ impl ServerTokens {
         verdict
     }
 
-    /// What was asked for last, with what another request wants more rights for meanwhile: the one login is for both.
+    /// What was asked for last, with what other requests want meanwhile: the one login is for all.
     fn joined(&self, challenge: Option<Challenge>) -> Option<Challenge> {
+        let is_under_way = self.shared.is_under_way(&self.key);
         let waiting = self
             .shared
             .challenge(&self.key)
-            .filter(|waiting| waiting.error() == Some("insufficient_scope"));
+            .filter(|waiting| is_under_way || waiting.error() == Some("insufficient_scope"));
         match (waiting, challenge) {
             (Some(waiting), Some(challenge)) => Some(challenge.asking_with(&waiting)),
             (waiting, challenge) => challenge.or(waiting),

@@ -211,11 +211,16 @@ fn named_while_waited_for() {
     let quick = env.plain_server("quick", json!({}));
     let hanging = env.scripted_server("hanging", json!({}));
     env.write_config(&json!({ "hanging": hanging.entry(), "quick": quick.entry() }));
-    for list in ["tools", "resources", "prompts"] {
+    for (list, said) in [
+        (vec!["tools"], "1 of 2 servers, waiting for hanging"),
+        (vec!["resources"], "1 of 2 servers, waiting for hanging"),
+        (vec!["prompts"], "1 of 2 servers, waiting for hanging"),
+        (vec!["tools", "--model"], "Listing tools: waiting for hanging"),
+    ] {
         let mut command = env.command();
-        command.arg(list);
+        command.args(list);
         let mut terminal = Terminal::run(command);
-        terminal.when("1 of 2 servers, waiting for hanging", CONTROL_C);
+        terminal.when(said, CONTROL_C);
         let (code, screen) = terminal.end();
         assert_eq!(code, Some(130), "{screen}");
         env.assert_nothing_left(Duration::from_secs(1));

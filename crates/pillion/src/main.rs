@@ -19,7 +19,7 @@ fn main() {
         return watchdog::run();
     }
     memory::settle();
-    let cli = cli::Cli::parse();
+    let cli = cli::Cli::try_parse().unwrap_or_else(|error| cli::unknown::end(&error));
     // One thread for everything else: hops between threads cost more than all of the work on a call.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -3,7 +3,11 @@
 use protocol::Method;
 
 /// What is said otherwise than by naming another command. `SERVER` stands for the server's name.
-const PHRASES: [(&str, &str); 14] = [
+const PHRASES: [(&str, &str); 15] = [
+    (
+        "raise `startTimeoutMs` of the entry",
+        "allow more with `pillion edit SERVER --timeout SECONDS`",
+    ),
     (
         "choose another profile with `mcp.profile`, or name the server in the profile in `mcp.json`",
         "choose another profile with `--profile NAME`, or name the server in the profile in `mcp.json`",

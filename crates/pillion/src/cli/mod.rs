@@ -8,6 +8,7 @@ mod fields;
 mod hint;
 pub mod output;
 pub mod terminal;
+pub mod unknown;
 
 mod progress;
 mod screen;

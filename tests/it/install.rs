@@ -16,7 +16,8 @@ pub fn stories() -> Vec<Trial> {
     stories!("install":
         fetched_once_and_started_without_a_download, python_packages, what_is_no_plain_call, failures_leave_nothing,
         a_lock_holds_what_differs, a_locked_content_must_come, locked_tools, a_broken_lock, a_project_travels,
-        a_cold_start_says_that_it_downloads, in_the_terminal,
+        a_cold_start_says_that_it_downloads,
+        a_download_has_time, in_the_terminal,
     )
 }
 
@@ -390,6 +391,57 @@ fn a_cold_start_says_that_it_downloads() {
     assert!(error["hint"].to_string().contains("mcp.prefetch"), "{started}");
     let issues = started["server"]["issues"].to_string();
     assert!(issues.contains("downloads `@acme/files`"), "{issues}");
+}
+
+/// What is certainly a download may take longer than the entry gives its calls; what is in the cache may not.
+fn a_download_has_time() {
+    for (program, package, cache) in [
+        (
+            "npx",
+            "@acme/files",
+            ".npm/_npx/1f/node_modules/@acme/files/package.json",
+        ),
+        (
+            "uvx",
+            "Acme_Time",
+            ".cache/uv/wheels-v8/pypi/acme-time/1.2.3-py3-none-any/x",
+        ),
+        ("uvx", "Acme_Time", ".local/share/uv/tools/acme-time/x"),
+    ] {
+        for is_cached in [false, true] {
+            let mut env = TestEnv::new();
+            let registry = Registry::new(&mut env);
+            script(
+                &env.bin().join(program),
+                &format!(
+                    "echo fetching >&2\nsleep 3\nexec '{}'",
+                    registry.folder.join("server").display()
+                ),
+            );
+            // What uv only looked at is not there.
+            let looked_at = env
+                .home()
+                .join(".cache/uv/wheels-v8/pypi/acme-time/1.2.3-py3-none-any.msgpack");
+            for file in [Some(looked_at), is_cached.then(|| env.home().join(cache))]
+                .into_iter()
+                .flatten()
+            {
+                fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+                fs::write(file, "").expect("a file");
+            }
+            env.write_config(
+                &json!({ "cold": { "command": program, "args": [package], "timeoutMs": 1000 } }),
+            );
+            let host = Host::start(&env);
+            let started = host.must("mcp.start", json!({ "server": "cold" }));
+            let wanted = if is_cached { "error" } else { "ready" };
+            assert_eq!(
+                started["server"]["state"],
+                json!(wanted),
+                "{program} {cache}: {started}"
+            );
+        }
+    }
 }
 
 fn in_the_terminal() {

@@ -229,10 +229,15 @@ fn beside(target: &StdioTarget, name: &str) -> Result<PathBuf, Error> {
     })
 }
 
-/// Whether `npx` has the package already, so that a start is no download; `None` where that cannot be seen.
-pub(crate) fn is_cached(core: &Core, wish: &Wish) -> Option<bool> {
+/// Whether `npx` or `uvx` has the package already, so that a start is no download; `None` where that cannot be seen.
+/// `target`: what would be started, whose variables say where the cache is.
+pub(crate) fn is_cached(core: &Core, wish: &Wish, target: &StdioTarget) -> Option<bool> {
+    let folder = |name: &str| {
+        let given = target.env.iter().find(|(key, _)| key == name);
+        given.map(|(_, value)| PathBuf::from(value))
+    };
     match wish.manager {
-        PackageManager::Npm => Some(npm::is_cached(core, wish)),
-        PackageManager::Uv => None,
+        PackageManager::Npm => Some(npm::is_cached(core.env.home(), &folder, wish)),
+        PackageManager::Uv => uv::is_cached(core.env.home(), &folder, wish),
     }
 }

@@ -9,7 +9,6 @@ use protocol::{Error, ExactPackage, PackageManager};
 use serde_json::Value;
 
 use super::{Wish, beside, failed, run};
-use crate::core::Core;
 use crate::limits;
 
 /// Installs into a new folder; answers the package and its program, below that folder.
@@ -102,10 +101,9 @@ fn document(path: &Path) -> Result<Value, Error> {
 }
 
 /// Whether npx ran this before: it keeps one folder per list of packages, with a `package.json`.
-pub(super) fn is_cached(core: &Core, wish: &Wish) -> bool {
-    let set = |name: &str| core.env.variable_os(name).map(PathBuf::from);
+pub(super) fn is_cached(home: &Path, set: &dyn Fn(&str) -> Option<PathBuf>, wish: &Wish) -> bool {
     let cache = set("npm_config_cache").or_else(|| set("NPM_CONFIG_CACHE"));
-    let cache = cache.unwrap_or_else(|| core.env.home().join(".npm"));
+    let cache = cache.unwrap_or_else(|| home.join(".npm"));
     let folders = std::fs::read_dir(cache.join("_npx"))
         .into_iter()
         .flatten()

@@ -8,6 +8,7 @@ use mcp::StdioTarget;
 use protocol::{Error, ExactPackage, PackageManager};
 
 use super::{Wish, beside, failed, run};
+use crate::limits;
 
 /// Installs into a new folder; answers the package and its program, below that folder.
 pub(super) async fn install(
@@ -70,9 +71,66 @@ pub(super) async fn install(
     Ok((package, program))
 }
 
+/// Whether uv has the package: unpacked or built in its cache, or installed as a tool. `None`: its cache is laid out in a way
+/// that is not known here.
+pub(super) fn is_cached(home: &Path, set: &dyn Fn(&str) -> Option<PathBuf>, wish: &Wish) -> Option<bool> {
+    let name = normal(&wish.name);
+    let tools = set("UV_TOOL_DIR").unwrap_or_else(|| {
+        let data = set("XDG_DATA_HOME").unwrap_or_else(|| home.join(".local/share"));
+        data.join("uv/tools")
+    });
+    if tools.join(&name).is_dir() {
+        return Some(true);
+    }
+    let cache = set("UV_CACHE_DIR").unwrap_or_else(|| {
+        let caches = set("XDG_CACHE_HOME").unwrap_or_else(|| home.join(".cache"));
+        caches.join("uv")
+    });
+    if !cache.is_dir() {
+        return Some(false);
+    }
+    let inside = |folder: &Path| -> Vec<PathBuf> {
+        let found = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        found
+            .take(limits::DOCTOR_FILES)
+            .map(|found| found.path())
+            .collect()
+    };
+    let begins = |path: &PathBuf, with: &str| {
+        path.file_name()
+            .and_then(OsStr::to_str)
+            .is_some_and(|name| name.starts_with(with))
+    };
+    // `wheels-v8/pypi/NAME/1.2.3-py3-none-any`, and `wheels-v8/index/HASH/NAME/…` of other indexes.
+    let kinds: Vec<PathBuf> = inside(&cache)
+        .into_iter()
+        .filter(|path| begins(path, "wheels-v") || begins(path, "sdists-v"))
+        .collect();
+    if kinds.is_empty() && cache.join("archive-v0").exists() {
+        return None;
+    }
+    // What was only looked at leaves metadata.
+    const METADATA: [&str; 4] = ["msgpack", "lock", "http", "rev"];
+    let is_content = |path: &PathBuf| {
+        let end = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+        !METADATA.contains(&end)
+    };
+    let mut indexes = kinds.iter().map(|kind| kind.join("pypi")).collect::<Vec<_>>();
+    indexes.extend(kinds.iter().flat_map(|kind| inside(&kind.join("index"))));
+    Some(
+        indexes
+            .iter()
+            .any(|index| inside(&index.join(&name)).iter().any(is_content)),
+    )
+}
+
+/// A name as PyPI compares it (PEP 503).
+fn normal(name: &str) -> String {
+    name.to_lowercase().replace(['_', '.'], "-")
+}
+
 /// The wished package in what `uv pip compile` wrote: `name==1.2 \` and its `--hash=` lines.
 fn exact(requirements: &str, wish: &Wish) -> Option<ExactPackage> {
-    let normal = |name: &str| name.to_lowercase().replace(['_', '.'], "-");
     let mut lines = requirements.lines();
     let version = lines.find_map(|line| {
         let (name, rest) = line.split_once("==")?;

@@ -464,13 +464,14 @@ async fn divert(server: &Arc<Server>, target: &mut Target) -> Result<Option<Cold
         return Ok(None);
     };
     let looked = Arc::clone(server);
+    let seen = target.clone();
     let look = tokio::task::spawn_blocking(move || {
         let prepared = lock::prepare(&looked)?;
         Ok(match prepared {
             Prepared::Cold(wish) => (
                 Prepared::Plain,
                 Some(Cold {
-                    is_cached: install::is_cached(&looked.core, &wish),
+                    is_cached: install::is_cached(&looked.core, &wish, &seen),
                     wish,
                 }),
             ),
@@ -527,8 +528,9 @@ impl Cold {
 fn start_timeout(server: &Server, cold: Option<&Cold>) -> Duration {
     let downloads = cold.is_some_and(|cold| cold.is_cached == Some(false));
     let entry = server.entry();
-    if downloads && entry.start_timeout_ms.is_none() && entry.timeout_ms.is_none() {
-        limits::DOWNLOAD
+    if downloads && entry.start_timeout_ms.is_none() {
+        // What calls may take is another matter.
+        limits::DOWNLOAD.max(server.start_timeout())
     } else {
         server.start_timeout()
     }

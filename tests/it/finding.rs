@@ -20,6 +20,7 @@ pub fn stories() -> Vec<Trial> {
         from_the_registry, a_remote_of_the_registry, repositories_by_stars, tokens_of_github, limits_of_github,
         a_guess_is_confirmed, a_manifest_names_its_package, from_the_gallery, pasted, by_hand,
         described_by_a_file, mistakes, what_is_missing_is_named_once, in_a_terminal, searched_in_the_terminal,
+        who_is_late_is_named,
     )
 }
 
@@ -998,6 +999,22 @@ fn in_a_terminal() {
     assert!(screen.contains("Connected in "), "{screen}");
     let text = fs::read_to_string(env.data().join("mcp.json")).expect("the file");
     assert!(text.contains("k-3-secret") && text.contains("Oslo"), "{text}");
+}
+
+/// What one source found is read while another one does not answer.
+fn who_is_late_is_named() {
+    let registry = registry(&[listed(weather(), "active")]);
+    let (_github, mut env) =
+        github(json!([{ "match": "* *", "respond": { "delay_ms": 9000, "status": 503 } }]));
+    env.set("PILLION_REGISTRY_URL", &registry.origin);
+    let mut command = env.command();
+    command.args(["search", "weather", "--source", "registry", "--source", "github"]);
+    let mut terminal = Terminal::run(command);
+    // A narrow terminal breaks the name.
+    terminal.when("io.github", "");
+    terminal.when("Waiting for GitHub", "\u{3}");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(130), "{screen}");
 }
 
 fn searched_in_the_terminal() {

@@ -99,6 +99,7 @@ pub(crate) struct Core {
     pub closing: CancellationToken,
     settings: OnceLock<Settings>,
     client: OnceLock<reqwest::Client>,
+    finder: OnceLock<reqwest::Client>,
     authorizer: OnceLock<auth::Authorizer>,
     directories: Mutex<Vec<Directory>>,
     sequence: Mutex<HashMap<String, u64>>,
@@ -131,6 +132,7 @@ impl Core {
             closing: CancellationToken::new(),
             settings: OnceLock::new(),
             client: OnceLock::new(),
+            finder: OnceLock::new(),
             authorizer: OnceLock::new(),
             directories: Mutex::default(),
             sequence: Mutex::default(),
@@ -155,6 +157,16 @@ impl Core {
     pub fn client(&self) -> &reqwest::Client {
         self.client
             .get_or_init(|| mcp::client(&mcp::ClientOptions::default()))
+    }
+
+    /// The HTTP client of searches, which give up connecting sooner: what is found elsewhere is waiting.
+    pub fn finder(&self) -> &reqwest::Client {
+        self.finder.get_or_init(|| {
+            mcp::client(&mcp::ClientOptions {
+                connect_timeout: limits::FIND_CONNECT,
+                ..mcp::ClientOptions::default()
+            })
+        })
     }
 
     /// The logins of the data folder, looked at on first use.

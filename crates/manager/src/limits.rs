@@ -190,6 +190,8 @@ pub const WAITING_SAID: Duration = Duration::from_millis(250);
 pub const FOUND_PAGE: usize = 20;
 /// Hits of a search for servers in all; nobody reads further.
 pub const FOUND: usize = 1000;
+/// Connecting to the registry or to GitHub: a network that swallows packets is told within that time.
+pub const FIND_CONNECT: Duration = Duration::from_secs(3);
 /// One request to the registry or to GitHub.
 pub const FIND_EXCHANGE: Duration = Duration::from_secs(10);
 /// Bytes of one answer of theirs; a page of the registry is a few hundred kB.

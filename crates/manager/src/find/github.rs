@@ -205,7 +205,7 @@ impl GitHub<'_> {
                 ),
             ]);
             headers.extend(self.token.clone().map(|token| (AUTHORIZATION, token)));
-            let answer = web::get(self.core.client(), &url, &headers, limits::FIND_EXCHANGE)
+            let answer = web::get(self.core.finder(), &url, &headers, limits::FIND_EXCHANGE)
                 .await
                 .map_err(|reason| unreachable(&reason))?;
             if answer.status == 401 && self.token.take().is_some() {

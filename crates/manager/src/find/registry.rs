@@ -343,7 +343,7 @@ impl Registry<'_> {
             true => limits::MIRROR_REFRESH,
             false => limits::FIND_EXCHANGE,
         };
-        let answer = web::get(self.core.client(), &url, &json_only(), limit)
+        let answer = web::get(self.core.finder(), &url, &json_only(), limit)
             .await
             .ok()?;
         let value: Value = serde_json::from_slice(&answer.body)
@@ -364,7 +364,7 @@ impl Registry<'_> {
         let mut url =
             web::below(&self.base, "/v0.1/servers").ok_or_else(|| unreachable("its address is wrong"))?;
         url.query_pairs_mut().extend_pairs(query);
-        let answer = web::get(self.core.client(), &url, &json_only(), limit)
+        let answer = web::get(self.core.finder(), &url, &json_only(), limit)
             .await
             .map_err(|reason| unreachable(&reason))?;
         if !answer.is_success() {

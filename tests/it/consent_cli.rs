@@ -313,4 +313,16 @@ fn trust_is_asked_in_a_terminal() {
         "{screen}"
     );
     assert!(run(&env, &["call", "srv", "echo"]).status.success());
+    // What a commit changed is asked about again, with what it was.
+    let mut changed = server.entry();
+    changed["args"] = json!(["--evil"]);
+    crate::trust::write_project(&env, &json!({ "srv": changed }));
+    let mut terminal = in_terminal(&env, &["trust"]);
+    terminal.when("Trust these servers as they stand?", "n\r");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(4), "{screen}");
+    assert!(
+        screen.contains("- arguments: []") && screen.contains("+ arguments: [\"--evil\"]"),
+        "{screen}"
+    );
 }

@@ -10,6 +10,7 @@ use crate::trust::{trust, write_project};
 pub fn stories() -> Vec<Trial> {
     stories!("environment":
         credentials_stay_out, every_documented_name_is_withheld, what_an_entry_spells_out,
+        a_file_does_not_choose_the_program,
     )
 }
 
@@ -169,6 +170,63 @@ fn what_an_entry_spells_out() {
         "{error}"
     );
     assert_eq!(server.log.starts().len(), 1);
+}
+
+/// An `envFile` changes with each commit and nobody is asked: what was trusted is found where the person has it.
+fn a_file_does_not_choose_the_program() {
+    let docs = include_str!("../../docs/security.md");
+    let (_, after) = docs.split_once("\n- Finders: ").expect("the list");
+    let line = after.split(". They decide").next().expect("the names");
+    let names: Vec<String> = line
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .map(|name| name.replace('*', "X"))
+        .collect();
+    assert!(names.len() > 10 && names[0] == "PATH", "{names:?}");
+    let env = TestEnv::new();
+    let mine = env.plain_server("p", json!({}));
+    let theirs = env.project().join("bin");
+    std::fs::create_dir(&theirs).expect("a folder");
+    let evil = StdioServer::plain(&theirs, "p", json!({}));
+    let text: String = names
+        .iter()
+        .map(|name| format!("{name}={}\n", theirs.display()))
+        .collect();
+    std::fs::write(env.project().join("p.env"), format!("{text}MODE=fast\n")).expect("a file");
+    let entry = json!({ "command": "p", "envFile": "p.env" });
+    write_project(&env, &json!({ "p": entry }));
+    let host = Host::start(&env);
+    trust(&host);
+    host.start_server("p");
+    assert_eq!((evil.log.starts().len(), mine.log.starts().len()), (0, 1));
+    let variables = started_env(&mine);
+    assert_eq!(variables["MODE"], "fast");
+    let issues = host.status("p")["issues"].to_string();
+    for name in &names {
+        assert_ne!(variables[name], json!(theirs), "{name}");
+        assert!(issues.contains(name.as_str()), "{name} is not told: {issues}");
+    }
+    // Spelled out where it is reviewed, it counts, and the review says what it does.
+    let mut spelled = entry;
+    spelled["env"] = json!({ "PATH": format!("{}:/usr/bin:/bin", theirs.display()) });
+    write_project(&env, &json!({ "p": spelled.clone() }));
+    let review = host.must("mcp.trust", json!({}))["reviews"][0].clone();
+    assert!(
+        review["warnings"]
+            .to_string()
+            .contains("`PATH` decides which programs or packages the server finds"),
+        "{review}"
+    );
+    trust(&host);
+    host.start_server("p");
+    assert_eq!((evil.log.starts().len(), mine.log.starts().len()), (1, 1));
+    // The person's own file may choose.
+    let own = env.home().join("p.env");
+    std::fs::write(&own, format!("PATH={}:/usr/bin:/bin\n", theirs.display())).expect("a file");
+    env.write_config(&json!({ "own": { "command": "p", "envFile": own } }));
+    host.start_server("own");
+    assert_eq!((evil.log.starts().len(), mine.log.starts().len()), (2, 1));
 }
 
 /// The environment of the server's last start.

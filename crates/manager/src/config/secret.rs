@@ -90,6 +90,30 @@ pub(crate) fn is_loader_name(name: &str) -> bool {
     upper.starts_with("LD_") || upper.starts_with("DYLD_") || NAMES.contains(&upper.as_str())
 }
 
+/// Whether a variable of this name decides which programs and packages are found, or from where they are fetched.
+///
+/// A server of a project inherits them from the person: a file of the project must not choose others.
+pub(crate) fn is_finder_name(name: &str) -> bool {
+    const NAMES: [&str; 13] = [
+        "PATH",
+        "PATHEXT",
+        "COMSPEC",
+        "HOME",
+        "USERPROFILE",
+        "GEM_HOME",
+        "GEM_PATH",
+        "GOROOT",
+        "GIT_EXEC_PATH",
+        "GIT_SSH",
+        "GIT_SSH_COMMAND",
+        "GIT_ASKPASS",
+        "CARGO_HOME",
+    ];
+    const BEGINNINGS: [&str; 4] = ["NPM_CONFIG_", "UV_", "PIP_", "GIT_CONFIG_"];
+    let upper = name.to_ascii_uppercase();
+    NAMES.contains(&upper.as_str()) || BEGINNINGS.iter().any(|beginning| upper.starts_with(beginning))
+}
+
 /// A value that consists of references only holds no secret itself.
 fn is_literal(value: &str) -> bool {
     let mut rest = value;

@@ -209,6 +209,10 @@ pub(crate) fn warnings(entry: &ServerEntry, layer: Layer) -> Vec<String> {
             warnings.push(format!(
                 "`{name}` loads code into every program the server starts"
             ));
+        } else if secret::is_finder_name(name) {
+            warnings.push(format!(
+                "`{name}` decides which programs or packages the server finds"
+            ));
         }
     }
     if let Some(url) = entry.url.as_ref()

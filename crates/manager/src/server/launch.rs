@@ -187,7 +187,7 @@ async fn local(
     variables.extend(
         from_file
             .into_iter()
-            .filter(|(name, _)| inherit == Inherit::All || !secret::is_loader_name(name))
+            .filter(|(name, _)| inherit == Inherit::All || !is_reviewed_only(name))
             .map(|(name, value)| (name.into(), value.into())),
     );
     variables.extend(own.into_iter().map(|(name, value)| (name.into(), value.into())));
@@ -201,6 +201,11 @@ async fn local(
         watchdog: env.watchdog(),
     };
     Ok((target, notes))
+}
+
+/// What an `envFile` of a project cannot set: it changes without a review, and would choose what runs.
+fn is_reviewed_only(name: &str) -> bool {
+    secret::is_loader_name(name) || secret::is_finder_name(name)
 }
 
 /// Takes from the environment of a project's server what a project may not have unasked; says what, by name.
@@ -220,19 +225,14 @@ pub(super) fn withhold(
         }
         kept
     });
-    let loaders = from_file
+    let refused = from_file
         .keys()
-        .filter(|name| secret::is_loader_name(name) && !listed(name));
-    withheld.extend(loaders.cloned());
+        .filter(|name| is_reviewed_only(name) && !listed(name));
+    withheld.extend(refused.cloned());
     let passed: Vec<String> = own
         .iter()
         .map(|(name, _)| name.clone())
-        .chain(
-            from_file
-                .keys()
-                .filter(|name| !secret::is_loader_name(name))
-                .cloned(),
-        )
+        .chain(from_file.keys().filter(|name| !is_reviewed_only(name)).cloned())
         .filter(|name| is_guarded(name))
         .collect();
     [

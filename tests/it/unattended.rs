@@ -142,12 +142,26 @@ fn nothing_is_asked() {
     }
     assert_eq!((file("mcp.json"), file("trust.json")), before);
     assert!(env.opened().is_empty() && server.log.starts().is_empty());
+    let refused = run(&env, &["remove", "mine", "--json"]);
+    let document: Value = serde_json::from_slice(&refused.stdout).expect("one document");
+    assert_eq!(
+        (
+            &document["error"]["data"]["kind"],
+            &document["error"]["data"]["hint"]
+        ),
+        (&json!("cannot_ask"), &json!("`--yes` removes it")),
+        "{document}"
+    );
     // Where there is nothing to ask, nothing differs from a terminal.
     for (args, code) in [
         (&["status"][..], 0),
         (&["approve", "mine"], 0),
         (&["remove", "nowhere"], 1),
         (&["call", "mine", "echo"], 0),
+        // Nobody types what stdin is to say.
+        (&["call", "mine", "echo", "-"], 2),
+        (&["add", "--yes", "--paste", "-"], 2),
+        (&["import", "-"], 1),
     ] {
         assert_eq!(everywhere(&env, args).0, Some(code), "{args:?}");
     }

@@ -72,9 +72,8 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         }
     }
     let question = format!("May {} be used?", names.join(", "));
-    Err(asking::undecided(&question)
-        .hint("decide with `pillion approve NAME --revision REVISION`, or the same with `--reject`")
-        .already_printed(session.json))
+    let instead = "decide with `pillion approve NAME --revision REVISION`, or the same with `--reject`";
+    Err(asking::undecided(&question, instead).already_printed(session.json))
 }
 
 /// Whether the person decided.

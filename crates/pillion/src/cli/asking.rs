@@ -4,6 +4,7 @@
 
 use inquire::Confirm;
 use inquire::error::{InquireError, InquireResult};
+use protocol::{Error, ErrorKind};
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -19,7 +20,7 @@ impl Session {
         prompt: impl FnOnce() -> InquireResult<T> + Send + 'static,
     ) -> Result<Option<T>, Failure> {
         if !self.terminal.asks {
-            return Err(unasked(question).hint(instead));
+            return Err(unasked(question, instead));
         }
         match tokio::task::spawn_blocking(prompt).await {
             Ok(Ok(value)) => Ok(Some(value)),
@@ -36,14 +37,18 @@ impl Session {
     }
 }
 
-/// What a command would have asked.
-pub fn unasked(question: &str) -> Failure {
-    Failure::usage(format!("nobody can be asked here: {question}"))
+/// What a command would have asked: what is missing is said on the command line.
+pub fn unasked(question: &str, instead: impl Into<String>) -> Failure {
+    let error = Error::new(
+        ErrorKind::CannotAsk,
+        format!("nobody can be asked here: {question}"),
+    );
+    Failure::from(error.hint(instead)).exit(Exit::Usage)
 }
 
 /// The same about what only a person decides: nothing on the command line was wrong.
-pub fn undecided(question: &str) -> Failure {
-    unasked(question).exit(Exit::Denied)
+pub fn undecided(question: &str, instead: impl Into<String>) -> Failure {
+    unasked(question, instead).exit(Exit::Denied)
 }
 
 /// The end of a command that the person did not want after all.

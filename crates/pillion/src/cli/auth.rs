@@ -276,7 +276,7 @@ pub async fn pick(
     }
     let instead = format!("name it: {}", names.join(", "));
     if session.json {
-        return Err(asking::unasked(question).hint(instead));
+        return Err(asking::unasked(question, instead));
     }
     let chosen = session
         .prompt(question, instead, move || Select::new(question, names).prompt())

@@ -44,16 +44,14 @@ pub async fn add(draft: &Draft, wanted: &Wanted<'_>, session: &Session) -> Resul
         show(name, draft, &entry, &open, session);
     }
     if !session.terminal.asks && !wanted.yes && !wanted.dry_run {
-        let failure = asking::unasked(&question(name, &entry, wanted.accept_unverified));
+        let question = question(name, &entry, wanted.accept_unverified);
         let needed: Vec<String> = ways(&open).into_iter().filter(|_| wanted.refuses_holes).collect();
-        return Err(if needed.is_empty() {
-            failure.hint("`--yes` adds what is shown above")
-        } else {
-            failure.hint(format!(
-                "`--yes` adds what is shown above; give also: {}",
-                needed.join(" ")
-            ))
-        });
+        let also = match needed.is_empty() {
+            true => String::new(),
+            false => format!("; give also: {}", needed.join(" ")),
+        };
+        let instead = format!("`--yes` adds what is shown above{also}");
+        return Err(asking::unasked(&question, instead));
     }
     if asks {
         while let Some(need) = open.first() {

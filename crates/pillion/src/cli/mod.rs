@@ -145,6 +145,9 @@ pub async fn run(
     }: Cli,
 ) -> ! {
     let terminal = Terminal::detect(non_interactive);
+    if terminal.unattended {
+        terminal::leave_keyboard();
+    }
     let finish = |outcome, json| finish(outcome, terminal, json);
     macro_rules! with_session {
         ($args:ident, $run:path) => {{

@@ -69,6 +69,18 @@ impl Terminal {
     }
 }
 
+/// Puts the end of input in the place of a keyboard: what reads stdin must not wait for somebody to type.
+pub fn leave_keyboard() {
+    #[cfg(unix)]
+    if std::io::stdin().is_terminal()
+        && let Ok(nothing) = std::fs::File::open("/dev/null")
+    {
+        use std::os::fd::AsRawFd as _;
+        // SAFETY: both descriptors are open, and nothing has read from stdin yet.
+        unsafe { libc::dup2(nothing.as_raw_fd(), libc::STDIN_FILENO) };
+    }
+}
+
 /// Colours that only ever repeat what the words say.
 #[derive(Clone, Copy, Debug)]
 pub struct Paint(pub bool);

@@ -82,9 +82,7 @@ async fn reviewed(result: &McpTrustResult, session: &Session) -> Result<Exit, Fa
         &*result.revision
     );
     if !asks {
-        return Err(asking::undecided(question)
-            .hint(instead)
-            .already_printed(session.json));
+        return Err(asking::undecided(question, instead).already_printed(session.json));
     }
     if session.confirm(question, instead).await? != Some(true) {
         return Ok(asking::left("The project is not trusted"));

@@ -274,11 +274,22 @@ fn faults_have_a_place() {
         ),
         (
             "{\"a\": {\"servers\": [\"one\"], \"colour\": 1}}",
-            "colour",
+            "the profile `a` was left out: `colour` is not known",
+            2,
+            40,
+        ),
+        (
+            "{\"a\": {\"servrs\": [\"one\"]}}",
+            "the profile `a` was left out: `servrs` is not known; did you mean `servers`?",
+            2,
+            20,
+        ),
+        (
+            "{\"a\": {}}",
+            "the profile `a` was left out: it needs `servers`",
             2,
             19,
         ),
-        ("{\"a\": {}}", "servers", 2, 19),
         (
             "{\"all\": {\"servers\": []}}",
             "`all` stands for every server",

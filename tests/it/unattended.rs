@@ -161,7 +161,7 @@ fn nothing_is_asked() {
         // Nobody types what stdin is to say.
         (&["call", "mine", "echo", "-"], 2),
         (&["add", "--yes", "--paste", "-"], 2),
-        (&["import", "-"], 1),
+        (&["import", "-"], 2),
     ] {
         assert_eq!(everywhere(&env, args).0, Some(code), "{args:?}");
     }

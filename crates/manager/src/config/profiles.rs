@@ -12,11 +12,15 @@ use protocol::{ChosenProfile, ErrorKind, Issue, Layer, Profile, ProfileChoice, P
 use serde_json::Value;
 
 use super::file::{ConfigFile, Fault};
+use super::members::Unknown;
 use super::syntax::Document;
 use super::{entries, store, validate};
+use crate::spelling::nearest;
 
 /// Every server. It always exists.
 pub(crate) const ALL: &str = "all";
+/// The members of a profile.
+const MEMBERS: [&str; 2] = ["servers", "description"];
 /// Profiles of one file.
 const PROFILES: usize = 100;
 
@@ -85,6 +89,20 @@ impl Profiles {
             };
             if let Some(problem) = problem {
                 wrong(problem, document.place_of_name(&["profiles"], name));
+                continue;
+            }
+            let members = value.as_object();
+            let strange =
+                members.and_then(|members| members.keys().find(|member| !MEMBERS.contains(&member.as_str())));
+            if let Some(member) = strange {
+                let unknown = Unknown {
+                    pointer: validate::pointer(&[member]),
+                    meant: nearest(member, MEMBERS).map(str::to_owned),
+                };
+                wrong(
+                    entries::cut(format!("the profile `{name}` was left out: {}", unknown.said())),
+                    document.place_of_name(&["profiles", name], member),
+                );
                 continue;
             }
             if let Some(problem) = VALIDATOR

@@ -126,6 +126,12 @@ pub(super) fn schema_problem(error: &jsonschema::ValidationError<'_>) -> Problem
         .unwrap_or(&said)
         .trim()
         .to_owned();
+    let rule = match error.kind() {
+        jsonschema::error::ValidationErrorKind::Required { property } => {
+            format!("needs `{}`", property.as_str().unwrap_or_default())
+        }
+        _ => rule,
+    };
     let rule = match rule.strip_prefix("is not of type") {
         Some(types) => format!("must be {}, not {}", kinds(types), a_kind(error.instance())),
         None => rule,

@@ -75,7 +75,6 @@ fn check_hidden(env: &TestEnv, server: &str, secrets: &[&str]) {
         ["config", server],
         ["status", "--json"],
         ["status", server],
-        ["doctor", "--json"],
         ["debug", server],
         ["test", server],
         ["auth", server],

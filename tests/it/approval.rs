@@ -4,13 +4,14 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::stories;
-use crate::support::{Host, HostOptions, TestEnv, clock};
+use crate::support::{Host, HostOptions, HttpHost, StdioServer, TestEnv, clock};
 
 pub fn stories() -> Vec<Trial> {
     stories!("approval":
         a_request_does_nothing, approval_writes_and_starts_nothing, only_what_was_shown_is_approved,
         rejection_drops_the_details, a_replaced_server_is_suspended, requests_lapse, ten_at_a_time,
         requests_of_two_processes_share_the_limit, a_file_edit_after_approval_is_asked_again, requests_survive_restarts,
+        an_approved_entry_of_a_project_changes, a_review_is_never_cut,
         clocks_do_not_help, projects_have_requests_too, calls_and_decisions_are_logged_when_wanted,
     )
 }
@@ -100,8 +101,16 @@ fn a_request_does_nothing() {
 fn approval_writes_and_starts_nothing() {
     let env = TestEnv::new();
     let server = env.plain_server("srv", json!({}));
-    let host = Host::start(&env);
-    ask(&host, "srv", &server.entry());
+    let host = Host::start_with(
+        &env,
+        HostOptions {
+            initialization: json!({ "start": "eager", "capabilities": { "questions": true, "openUrl": true } }),
+            ..Default::default()
+        },
+    );
+    let mut entry = server.entry();
+    entry["autostart"] = json!(true);
+    ask(&host, "srv", &entry);
     let shown = review(&host, "srv");
     assert_eq!(
         (&shown["why"], &shown["requestedBy"], &shown["target"]["command"]),
@@ -112,7 +121,17 @@ fn approval_writes_and_starts_nothing() {
     assert_eq!(server.log.starts().len(), 0);
     assert_eq!(config(&env)["servers"]["srv"]["command"], json!(server.command));
     assert!(config(&env).get("pending").is_none());
+    // A remote one is not spoken to, nobody is logged in, and no page opens.
+    let remote = HttpHost::plain(&json!({}));
+    let mut entry = remote.entry();
+    entry["autostart"] = json!(true);
+    ask(&host, "far", &entry);
+    decide(&host, &review(&host, "far"), "approve");
+    host.must("mcp.status", json!({}));
+    assert!(remote.log().is_empty(), "{:?}", remote.log());
+    // From now on it is a server as any other.
     host.call("srv", "echo", json!({})).expect("approved");
+    assert!(!remote.log().iter().any(|seen| seen.is("* *")));
 }
 
 fn only_what_was_shown_is_approved() {
@@ -148,16 +167,19 @@ fn only_what_was_shown_is_approved() {
     );
 }
 
-fn rejection_drops_the_details() {
-    let env = TestEnv::new();
+/// A package with an entry of the same name.
+fn below(env: &TestEnv) -> StdioServer {
     let package = env.data().join("packages/lower");
     std::fs::create_dir_all(&package).expect("a folder");
     let lower = env.plain_server("lower", json!({}));
-    std::fs::write(
-        package.join("mcp.json"),
-        json!({ "servers": { "srv": lower.entry() } }).to_string(),
-    )
-    .expect("a file");
+    let entries = json!({ "servers": { "srv": lower.entry() } });
+    std::fs::write(package.join("mcp.json"), entries.to_string()).expect("a file");
+    lower
+}
+
+fn rejection_drops_the_details() {
+    let env = TestEnv::new();
+    let lower = below(&env);
     let host = Host::start(&env);
     ask(&host, "srv", &json!({ "command": "wanted-by-a-model" }));
     decide(&host, &review(&host, "srv"), "reject");
@@ -239,12 +261,27 @@ const DAY: u64 = 24 * 60 * 60 * 1000;
 
 fn requests_lapse() {
     let env = TestEnv::new();
+    let lower = below(&env);
     let host = Host::start(&env);
     let before = now_ms();
     ask(&host, "srv", &json!({ "command": "secret-plan" }));
     let shown = review(&host, "srv");
     let expires = shown["expiresAt"].as_u64().expect("a time");
     assert!(expires >= before + DAY && expires <= now_ms() + DAY);
+    let said = |command: &str| {
+        let said = env.command().arg(command).output().expect("the binary runs");
+        String::from_utf8_lossy(&said.stdout).into_owned()
+    };
+    assert!(
+        said("status").contains("pending: lapses in 23 h"),
+        "{}",
+        said("status")
+    );
+    assert!(
+        said("approve").contains("  lapses:      in 23 h\n"),
+        "{}",
+        said("approve")
+    );
     rewrite_times(&env, |at| at - DAY);
     host.wait_notification("mcp.changed", |params| {
         params["server"] == "srv" && params["status"]["state"] == "disabled"
@@ -259,6 +296,9 @@ fn requests_lapse() {
         (!config(&env).to_string().contains("secret-plan")).then_some(())
     });
     assert_eq!(host.status("srv")["state"], "disabled");
+    // Nor does its end bring to life what stands below its name.
+    assert!(host.call("srv", "echo", json!({})).is_err());
+    assert_eq!(lower.log.starts().len(), 0);
 }
 
 fn ten_at_a_time() {
@@ -323,11 +363,14 @@ fn a_file_edit_after_approval_is_asked_again() {
     let env = TestEnv::new();
     let server = env.plain_server("srv", json!({}));
     let host = Host::start(&env);
-    ask(&host, "srv", &server.entry());
+    let mut entry = server.entry();
+    entry["env"] = json!({ "UPSTREAM": "good.example" });
+    ask(&host, "srv", &entry);
     decide(&host, &review(&host, "srv"), "approve");
     host.start_server("srv");
     let mut text = config(&env);
     text["servers"]["srv"]["args"] = json!(["--evil"]);
+    text["servers"]["srv"]["env"]["UPSTREAM"] = json!("evil.example");
     std::fs::write(env.data().join("mcp.json"), text.to_string()).expect("a file");
     host.wait_state("srv", "pending");
     clock::eventually("its process to end", || {
@@ -335,7 +378,16 @@ fn a_file_edit_after_approval_is_asked_again() {
     });
     assert!(host.call("srv", "echo", json!({})).is_err());
     let shown = review(&host, "srv");
-    assert_eq!(shown["target"]["argv"], json!(["--evil"]));
+    // What was approved stands beside what would run now.
+    assert_eq!(
+        (
+            &shown["before"]["argv"],
+            &shown["target"]["argv"],
+            &shown["changed"]
+        ),
+        (&json!([]), &json!(["--evil"]), &json!(["/args", "/env/UPSTREAM"]))
+    );
+    assert!(!shown.to_string().contains(".example"), "{shown}");
     decide(&host, &shown, "approve");
     host.call("srv", "echo", json!({}))
         .expect("approved as it stands now");
@@ -345,6 +397,68 @@ fn a_file_edit_after_approval_is_asked_again() {
         json!({ "server": "srv", "set": { "args": ["--mine"] } }),
     );
     assert_ne!(host.status("srv")["state"], "pending");
+    // An approval that was written down as a digest only counts as ever.
+    let mut text = config(&env);
+    text["approved"]["user"]["srv"] = text["approved"]["user"]["srv"]["digest"].take();
+    std::fs::write(env.data().join("mcp.json"), text.to_string()).expect("a file");
+    host.must("mcp.reload", json!({}));
+    host.call("srv", "echo", json!({})).expect("approved");
+    text["servers"]["srv"]["args"] = json!(["--evil"]);
+    std::fs::write(env.data().join("mcp.json"), text.to_string()).expect("a file");
+    host.must("mcp.reload", json!({}));
+    assert_eq!(review(&host, "srv")["changed"], json!([]));
+}
+
+/// The same in a project: what was approved is what was trusted.
+fn an_approved_entry_of_a_project_changes() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    let host = Host::start(&env);
+    let params = json!({ "name": "srv", "entry": server.entry(), "gate": true, "scope": "project" });
+    host.must("mcp.add", params);
+    decide(&host, &review(&host, "srv"), "approve");
+    let mut entry = server.entry();
+    entry["cwd"] = json!("/");
+    crate::trust::write_project(&env, &json!({ "srv": entry }));
+    host.must("mcp.reload", json!({}));
+    let shown = review(&host, "srv");
+    let folder = env.project().canonicalize().expect("a folder");
+    assert_eq!(
+        (
+            &shown["before"]["cwd"],
+            &shown["target"]["cwd"],
+            &shown["changed"]
+        ),
+        (&json!(folder), &json!("/"), &json!(["/cwd"]))
+    );
+}
+
+/// However long it is, a person sees all of it.
+fn a_review_is_never_cut() {
+    let env = TestEnv::new();
+    let host = Host::start(&env);
+    let args: Vec<String> = (0..256)
+        .map(|n| format!("--argument-{n}={}", "x".repeat(150)))
+        .collect();
+    ask(&host, "srv", &json!({ "command": "program", "args": args }));
+    let shown = review(&host, "srv");
+    assert_eq!(shown["target"]["argv"], json!(args));
+    let listed = env.command().arg("approve").output().expect("the binary runs");
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(listed.contains(&json!(args).to_string()), "{listed}");
+    // What a person could not review is not asked for.
+    let long = json!({ "command": "program", "args": vec!["x".repeat(4000); 256] });
+    let params = json!({ "name": "long", "entry": long, "gate": true });
+    assert_eq!(
+        host.ask("mcp.add", params).expect_err("too long").kind(),
+        "too_large"
+    );
+    assert_eq!(
+        host.must("mcp.pending", json!({}))["reviews"]
+            .as_array()
+            .map(Vec::len),
+        Some(1)
+    );
 }
 
 fn requests_survive_restarts() {

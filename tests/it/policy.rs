@@ -8,7 +8,7 @@ use crate::support::{Host, HostOptions, TestEnv, clock};
 
 pub fn stories() -> Vec<Trial> {
     stories!("policy":
-        the_host_asks_by_default, ask_lists_ask, a_yes_is_remembered_as_told, a_no_is_a_result, an_answer_that_does_not_fit,
+        the_host_asks_by_default, ask_lists_ask, a_risk_is_explained, patterns_ask_and_let_pass, a_yes_is_remembered_as_told, a_no_is_a_result, an_answer_that_does_not_fit,
         nobody_to_ask,
         a_project_cannot_loosen, a_changed_tool_is_asked_again, the_administrator_forbids, references_do_not_get_round_it,
         a_broken_policy_forbids_everything, the_reason_is_told_in_a_terminal, a_rule_reaches_what_runs,
@@ -56,7 +56,11 @@ fn the_host_asks_by_default() {
 
 fn ask_lists_ask() {
     let env = TestEnv::new();
-    let server = env.plain_server("srv", json!({}));
+    let hints = json!({ "destructiveHint": true, "openWorldHint": true });
+    let tools = json!([
+        { "name": "echo", "description": "Says it again", "inputSchema": { "type": "object" }, "annotations": hints },
+    ]);
+    let server = env.plain_server("srv", json!({ "tools/list": { "tools": tools } }));
     let mut entry = server.entry();
     entry["tools"] = json!({ "ask": ["ec*"] });
     env.write_config(&json!({ "srv": entry }));
@@ -87,9 +91,49 @@ fn ask_lists_ask() {
         (&question["arguments"], &question["call"]),
         (&json!({ "n": 1.0 }), &json!("c0"))
     );
+    // What the person should know: the tool's own words, the server's hints, and what they mean.
+    assert_eq!(
+        (&question["description"], &question["annotations"]),
+        (&json!("Says it again"), &hints)
+    );
+    assert_eq!(
+        question["message"],
+        "May the model call `echo` with these arguments? Its server says that it may overwrite or delete. It says that it reaches other systems."
+    );
     assert_eq!(result["outcome"], "ok");
     // A person's own call is not asked about.
     host.call("srv", "echo", json!({})).expect("a call");
+}
+
+/// A call's risk in words. What a server leaves out counts as the worst.
+fn a_risk_is_explained() {
+    for (hints, said) in [
+        (json!({}), "does not rule out that it overwrites or deletes."),
+        (
+            json!({ "readOnlyHint": true, "destructiveHint": true }),
+            "says that it changes nothing.",
+        ),
+        (
+            json!({ "destructiveHint": false, "openWorldHint": false }),
+            "says that it may add, but neither overwrites nor deletes.",
+        ),
+        (
+            json!({ "readOnlyHint": "true" }),
+            "does not rule out that it overwrites or deletes.",
+        ),
+    ] {
+        let env = TestEnv::new();
+        let tool = json!({ "name": "echo", "inputSchema": { "type": "object" }, "annotations": hints });
+        let server = env.plain_server("srv", json!({ "tools/list": { "tools": [tool] } }));
+        env.write_config(&json!({ "srv": server.entry() }));
+        let host = host(&env, "ask", true);
+        let (question, _) = answered(&host, 0, "chat", json!({ "action": "decline" }));
+        let message = question["message"].as_str().expect("a message");
+        assert!(
+            message.ends_with(&format!("Its server {said}")),
+            "{hints}: {message}"
+        );
+    }
 }
 
 fn a_yes_is_remembered_as_told() {
@@ -135,6 +179,28 @@ fn a_yes_is_remembered_as_told() {
     assert_eq!(left["grants"], json!([]));
     let (_, result) = answered(&second, 0, "chat", json!({ "action": "decline" }));
     assert_eq!(result["outcome"], "denied");
+}
+
+/// What the person wrote about tools holds for all that fit, those too that come later.
+fn patterns_ask_and_let_pass() {
+    let env = TestEnv::new();
+    let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
+    let server = env.plain_server(
+        "srv",
+        json!({ "tools/list": { "tools": [tool("get_a"), tool("get_secret"), tool("set_a")] } }),
+    );
+    let mut entry = server.entry();
+    entry["tools"] = json!({ "auto": ["get_*"], "ask": ["*secret*"] });
+    env.write_config(&json!({ "srv": entry }));
+    let host = host(&env, "ask", false);
+    let outcome = |tool: &str| {
+        let params = json!({ "name": format!("mcp__srv__{tool}"), "session": "chat" });
+        host.must("mcp.model.call", params)["outcome"].clone()
+    };
+    assert_eq!(
+        (outcome("get_a"), outcome("get_secret"), outcome("set_a")),
+        (json!("ok"), json!("cannot_ask"), json!("cannot_ask"))
+    );
 }
 
 fn a_no_is_a_result() {

@@ -185,7 +185,14 @@ fn approval_opens_it() {
         (&change["before"]["description"], &change["after"]["description"]),
         (&json!("Reads"), &json!("Reads better"))
     );
+    let log = env.data().join("audit.jsonl");
+    std::fs::write(&log, "").expect("a file");
     decide(&host, &shown["revision"], "approve").expect("decided");
+    let line: Value = serde_json::from_str(&std::fs::read_to_string(&log).expect("the log")).expect("a line");
+    assert_eq!(
+        (&line["event"], &line["subject"], &line["decision"]),
+        (&json!("decision"), &json!("tools"), &json!("approve"))
+    );
     assert_eq!(review(&host), Value::Null);
     assert_eq!(offered(&host), ["read"]);
     assert_eq!(

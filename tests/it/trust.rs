@@ -9,7 +9,8 @@ use crate::support::{Host, TestEnv, clock};
 
 pub fn stories() -> Vec<Trial> {
     stories!("trust":
-        untrusted_projects_do_nothing, trust_is_for_what_was_shown, a_change_is_asked_again_with_its_difference,
+        untrusted_projects_do_nothing, trust_is_for_what_was_shown, what_is_not_shown_is_named,
+        a_change_is_asked_again_with_its_difference,
         what_did_not_change_goes_on, revoking_stops_at_once, local_writes_keep_trust,
         packages_of_a_project_need_trust, one_instance_per_directory, personal_switches_leave_the_project_alone,
         layers_hide_each_other, another_process_trusts,
@@ -151,6 +152,60 @@ fn trust_is_for_what_was_shown() {
     assert!(!env.project().join("trust.json").exists());
 }
 
+/// A value that no review shows does not change unseen.
+fn what_is_not_shown_is_named() {
+    let env = TestEnv::new();
+    let server = env.plain_server("p", json!({}));
+    let host = Host::start(&env);
+    let write = |members: Value| {
+        let mut entry = server.entry();
+        for (name, value) in members.as_object().into_iter().flatten() {
+            entry[name] = value.clone();
+        }
+        write_project(&env, &json!({ "srv": entry }));
+    };
+    write(json!({ "env": { "UPSTREAM": "good.example", "a/b": "1" }, "elicitation": true }));
+    trust(&host);
+    write(json!({ "env": { "UPSTREAM": "evil.example", "NEW": "2" }, "elicitation": false }));
+    let review = host.must("mcp.trust", json!({}));
+    assert_eq!(
+        review["reviews"][0]["changed"],
+        json!(["/elicitation", "/env/NEW", "/env/UPSTREAM", "/env/a~1b"])
+    );
+    assert!(!review.to_string().contains(".example"), "{review}");
+    let shown = env.command().arg("trust").output().expect("the binary runs");
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(
+        shown.contains("  changed:     elicitation, variable NEW, variable UPSTREAM, variable a/b\n"),
+        "{shown}"
+    );
+    // What stayed as it was is said once, and without a sign.
+    assert!(
+        shown.contains("  command:     ") && !shown.contains("- command"),
+        "{shown}"
+    );
+    // What was trusted before its members were remembered is asked about all the same.
+    let file = env.data().join("trust.json");
+    let mut text: Value =
+        serde_json::from_str(&std::fs::read_to_string(&file).expect("the file")).expect("JSON");
+    let of_all = text["directories"]
+        .as_object_mut()
+        .expect("directories")
+        .values_mut();
+    for directory in of_all {
+        let entry = directory["entries"]["project:srv"]
+            .as_object_mut()
+            .expect("an entry");
+        entry.remove("members").expect("members");
+    }
+    std::fs::write(&file, text.to_string()).expect("a file");
+    let review = host.must("mcp.trust", json!({}));
+    assert_eq!(
+        (&review["state"], &review["reviews"][0]["changed"]),
+        (&json!("changed"), &json!([]))
+    );
+}
+
 fn a_change_is_asked_again_with_its_difference() {
     let env = TestEnv::new();
     let server = env.plain_server("p", json!({}));
@@ -175,6 +230,7 @@ fn a_change_is_asked_again_with_its_difference() {
         (&shown["before"]["argv"], &shown["target"]["argv"]),
         (&json!([]), &json!(["--evil"]))
     );
+    assert_eq!(shown["changed"], json!(["/args"]));
     assert!(host.call("srv", "echo", json!({})).is_err());
     assert_eq!(server.log.starts().len(), 1);
     // A label is nothing that runs.

@@ -49,6 +49,8 @@ pub struct Review {
     /// What is approved or trusted now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Target>,
+    /// Members that differ from what is approved or trusted now, those too whose values are not shown.
+    pub changed: Vec<Pointer>,
     /// Every variable and file that `${…}` and `envFile` would read, also those inside header values.
     pub reads: Vec<String>,
     /// Stored secrets that the new command or URL would receive.

@@ -11,6 +11,7 @@ use protocol::{Layer, ServerEntry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::agreed::Agreed;
 use crate::config::store;
 use crate::{env, limits};
 
@@ -91,8 +92,8 @@ pub(crate) struct Ledger {
     pub requests: BTreeMap<Place, Request>,
     /// Names that were rejected or lapsed, with the time.
     pub tombstones: BTreeMap<Place, u64>,
-    /// Digests of what was approved, for entries that came through the gate.
-    pub approved: BTreeMap<Place, String>,
+    /// What was approved, for entries that came through the gate.
+    pub approved: BTreeMap<Place, Agreed>,
     /// Personal switches of entries whose file is not the person's alone.
     pub switches: BTreeMap<Place, bool>,
     /// Packages that are switched off, by folder.
@@ -168,12 +169,12 @@ pub(crate) fn put_tombstone(whole: &CstObject, place: &Place, at: Option<u64>) {
     put(whole, "tombstones", place, at.map(|at| json!(at)).as_ref());
 }
 
-pub(crate) fn put_approved(whole: &CstObject, place: &Place, digest: Option<&str>) {
+pub(crate) fn put_approved(whole: &CstObject, place: &Place, agreed: Option<&Agreed>) {
     put(
         whole,
         "approved",
         place,
-        digest.map(|digest| json!(digest)).as_ref(),
+        agreed.map(|agreed| json!(agreed)).as_ref(),
     );
 }
 
@@ -202,7 +203,7 @@ pub(crate) fn is_undecided(whole: &CstObject, place: &Place, digest: &str) -> bo
         || ledger
             .approved
             .get(place)
-            .is_some_and(|approved| approved != digest)
+            .is_some_and(|approved| approved.digest != digest)
 }
 
 /// Drops what was asked or refused. What was approved goes on counting: what differs from it is asked again.
@@ -217,14 +218,14 @@ pub(crate) fn reopen(whole: &CstObject, place: &Place) {
 pub(crate) fn follow(
     whole: &CstObject,
     (from, to): (&Place, &Place),
-    digest: &str,
+    agreed: &Agreed,
     is_open: bool,
     is_switched: bool,
 ) {
     let ledger = Ledger::of(whole);
     if ledger.approved.contains_key(from) && is_open {
         put_approved(whole, from, None);
-        put_approved(whole, to, Some(digest));
+        put_approved(whole, to, Some(agreed));
     }
     let switch = ledger.switches.get(from).copied();
     if from != to {

@@ -35,7 +35,7 @@ pub(crate) fn gate(
     }
     // Somebody changed in the file what a person had approved.
     if let (Some(approved), Some(entry)) = (ledger.approved.get(place), entry)
-        && *approved != review::digest(entry)
+        && approved.digest != review::digest(entry)
     {
         let expires_at = modified + limits::REQUEST_LIFE_MS;
         return if now < expires_at {

@@ -9,6 +9,7 @@ use protocol::{
 };
 use serde_json::{Value, json};
 
+use super::agreed;
 use crate::config::{expand, file, secret};
 use crate::exchange::words;
 use crate::server::launch;
@@ -39,9 +40,9 @@ pub(crate) fn digest(entry: &ServerEntry) -> String {
 pub(crate) fn review(subject: &Subject<'_>, entry: &ServerEntry, stored: Option<&ServerEntry>) -> Review {
     let (masked, pointers) = secret::masked(&secret::to_decide(entry, stored));
     let keeps = kept(entry, stored);
-    let before = stored
-        .filter(|stored| digest(stored) != digest(entry))
-        .map(|stored| target(stored, subject.base));
+    let differs = stored.filter(|stored| digest(stored) != digest(entry));
+    let before = differs.map(|stored| target(stored, subject.base));
+    let changed = differs.map_or_else(Vec::new, |stored| agreed::changed(stored, entry));
     let revision = file::strong_digest(
         json!([
             subject.layer,
@@ -64,6 +65,7 @@ pub(crate) fn review(subject: &Subject<'_>, entry: &ServerEntry, stored: Option<
         expires_at: None,
         target: target(&masked, subject.base),
         before,
+        changed,
         reads: reads(&masked),
         keeps: keeps.into_iter().map(Pointer::from).collect(),
         relaxes: relaxes(&masked, subject.layer),

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use protocol::{Error, ErrorKind, Target, TrustState};
+use protocol::{Error, ErrorKind, TrustState};
 use serde::{Deserialize, Serialize};
 
+use super::agreed::Agreed;
 use crate::config::file;
 use crate::{env, limits};
 
@@ -15,15 +16,7 @@ use crate::{env, limits};
 pub(crate) struct Trusted {
     pub granted_at: u64,
     /// By layer (and package) and name.
-    pub entries: BTreeMap<String, TrustedEntry>,
-}
-
-/// One entry as it was when it was trusted.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct TrustedEntry {
-    pub digest: String,
-    /// What a person was shown; for the comparison when it is asked again.
-    pub target: Target,
+    pub entries: BTreeMap<String, Agreed>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]

@@ -165,7 +165,11 @@ impl Manager {
             call: call.id.clone(),
             calls: None,
             title: format!("{} wants to run {}", label, tool.name),
-            message: format!("May the model call `{}` with these arguments?", tool.name),
+            message: format!(
+                "May the model call `{}` with these arguments? {}",
+                tool.name,
+                risk(&raw["annotations"])
+            ),
             asked_at: env::now(),
             tool: tool.name.clone(),
             exposed: tool.exposed.clone(),
@@ -236,6 +240,23 @@ impl Manager {
         })
         .await
     }
+}
+
+/// What a call may do, by the server's own hints. Where it says nothing the worst holds, as MCP has it
+/// (2025-03-26, `ToolAnnotations`).
+fn risk(hints: &serde_json::Value) -> String {
+    let hint = |name: &str| hints[name].as_bool();
+    let change = match (hint("readOnlyHint"), hint("destructiveHint")) {
+        (Some(true), _) => "says that it changes nothing",
+        (_, Some(false)) => "says that it may add, but neither overwrites nor deletes",
+        (_, Some(true)) => "says that it may overwrite or delete",
+        (_, None) => "does not rule out that it overwrites or deletes",
+    };
+    let reach = match hint("openWorldHint") {
+        Some(true) => " It says that it reaches other systems.",
+        Some(false) | None => "",
+    };
+    format!("Its server {change}.{reach}")
 }
 
 fn denied(tool: &ToolItem, message: &str, by: &str) -> Error {

@@ -271,6 +271,10 @@ async fn login_key(server: &Server) -> Result<Key, Error> {
             .server(server.name.clone())
     };
     let entry = server.entry();
+    // Of what was only asked for nothing is known here.
+    if let Some(refusal) = server.refusal().filter(|_| server.is_empty) {
+        return Err(refusal);
+    }
     if entry.url.is_none() {
         return Err(mismatch("runs on this machine and needs no login", "local"));
     }

@@ -11,7 +11,7 @@ use protocol::{
 };
 
 use super::Manager;
-use super::consenting::project_key;
+use super::consenting::{agreed, project_key};
 use super::editing::{Change, Changed, check_entry, check_looked_at, revision};
 use crate::config::layers::{project_file, user_file};
 use crate::config::store::{self, Readers};
@@ -182,7 +182,7 @@ impl Manager {
         }
         let (from, to) = (home.place.clone(), place.clone());
         let late = self.refused(&server, &Gate::Pending { expires_at: 0 });
-        let core = Arc::clone(&self.core);
+        let (core, base) = (Arc::clone(&self.core), self.base(&place));
         let Changed { before, entry, .. } = self
             .write(&home, move |whole| {
                 let changed = change.entry(whole)?;
@@ -199,8 +199,8 @@ impl Manager {
                     if is_open && ledger::is_undecided(whole, &from, &changed.before) {
                         return Err(late);
                     }
-                    let digest = review::digest(&changed.entry);
-                    ledger::follow(whole, (&from, &to), &digest, is_open, is_switched);
+                    let agreed = agreed(&changed.entry, &base);
+                    ledger::follow(whole, (&from, &to), &agreed, is_open, is_switched);
                 }
                 if to != from {
                     // Before anybody can read the new name.
@@ -288,7 +288,9 @@ impl Manager {
         }
         // What is not what was approved is not switched on unseen.
         let approved = self.layers.ledger().approved.remove(&place);
-        if params.enabled && approved.is_some_and(|approved| approved != review::digest(&server.entry())) {
+        if params.enabled
+            && approved.is_some_and(|approved| approved.digest != review::digest(&server.entry()))
+        {
             return self
                 .ask_for(request, &params.directory, vec![(place, Action::Switch(true))])
                 .await;
@@ -418,10 +420,10 @@ impl Manager {
             return Ok(());
         }
         let (file, from, to) = (user_file(&self.core), from.clone(), to.clone());
-        let digest = review::digest(entry);
+        let agreed = self.approval(&to, entry);
         blocking(move || {
             store::edit(&file, Readers::Person, |whole| {
-                ledger::follow(whole, (&from, &to), &digest, is_open, is_switched);
+                ledger::follow(whole, (&from, &to), &agreed, is_open, is_switched);
                 Ok(())
             })
         })

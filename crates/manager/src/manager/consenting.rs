@@ -4,7 +4,8 @@ use std::path::Path;
 
 use protocol::{
     Decision, DecisionSubject, Error, ErrorKind, Layer, McpDecide, McpDecideResult, McpPending,
-    McpPendingResult, McpTrust, McpTrustResult, Review, ReviewReason, Revision, ServerEntry, TrustAction,
+    McpPendingResult, McpTrust, McpTrustResult, Review, ReviewReason, Revision, ServerEntry, Target,
+    TrustAction,
 };
 use serde_json::json;
 
@@ -14,9 +15,10 @@ use super::gating::{Waiting, check_inside};
 use crate::config::book::TrustItem;
 use crate::config::layers::{project_file, trust_file, user_file};
 use crate::config::store::{self, Readers};
-use crate::consent::ledger::{self, Action};
+use crate::consent::agreed::Agreed;
+use crate::consent::ledger::{self, Action, Place};
 use crate::consent::review::{self, Subject};
-use crate::consent::trust::{self, Trusted, TrustedEntry};
+use crate::consent::trust::{self, Trusted};
 use crate::consent::{audit, pending};
 use crate::sink::RequestContext;
 use crate::{env, limits};
@@ -117,7 +119,7 @@ impl Manager {
             .await?;
         }
         let is_removal = action == Some(Action::Remove);
-        let digest = approved.as_ref().map(review::digest);
+        let to_keep = approved.as_ref().map(|entry| self.approval(&place, entry));
         let (wanted, before) = (place.clone(), stored.as_deref().map(review::digest));
         blocking(move || {
             pending::change(&file, now, |whole, ledger| {
@@ -145,7 +147,7 @@ impl Manager {
                     Some(Action::Switch(enabled)) => switch(whole, &wanted, *enabled),
                     Some(Action::Write(_)) | None => {}
                 }
-                ledger::put_approved(whole, &wanted, digest.as_deref());
+                ledger::put_approved(whole, &wanted, to_keep.as_ref());
                 Ok(())
             })
         })
@@ -195,7 +197,7 @@ impl Manager {
                 }
                 let entries = items
                     .iter()
-                    .map(|item| (item.key.clone(), trusted_entry(&item.entry, &item.base)))
+                    .map(|item| (item.key.clone(), agreed(&item.entry, &item.base)))
                     .collect();
                 let granted = Trusted {
                     granted_at: env::now(),
@@ -244,7 +246,7 @@ impl Manager {
         entry: &ServerEntry,
     ) -> Result<(), Error> {
         let (from, to) = (project_key(from), project_key(to));
-        let entry = trusted_entry(entry, root);
+        let entry = agreed(entry, root);
         self.change_trust(root, move |trusted| {
             let mut trusted = trusted?;
             let known = trusted.entries.remove(&from);
@@ -256,6 +258,12 @@ impl Manager {
             left(trusted)
         })
         .await
+    }
+
+    /// What an entry of a project ran when it was trusted.
+    pub(super) fn trusted_target(&self, place: &Place) -> Option<Target> {
+        let (_, _, trusted) = self.layers.to_trust(place.root.as_deref()?);
+        trusted?.entries.remove(&project_key(&place.name))?.target
     }
 
     /// Trust in an entry that is no more: the same text is asked about should it come back.
@@ -275,7 +283,7 @@ impl Manager {
 
     /// Trusts one entry as it stands, and leaves the rest of its project as trusted as it was.
     pub(super) async fn trust_entry(&self, root: &Path, key: &str, entry: &ServerEntry) -> Result<(), Error> {
-        let (key, entry) = (key.to_owned(), trusted_entry(entry, root));
+        let (key, entry) = (key.to_owned(), agreed(entry, root));
         self.change_trust(root, move |trusted| {
             let mut trusted = trusted.unwrap_or_else(|| Trusted {
                 granted_at: env::now(),
@@ -298,11 +306,9 @@ fn left(trusted: Trusted) -> Option<Trusted> {
     (!trusted.entries.is_empty()).then_some(trusted)
 }
 
-fn trusted_entry(entry: &ServerEntry, base: &Path) -> TrustedEntry {
-    TrustedEntry {
-        digest: review::digest(entry),
-        target: review::target(entry, base),
-    }
+/// What a person agrees to who was shown this entry.
+pub(super) fn agreed(entry: &ServerEntry, base: &Path) -> Agreed {
+    Agreed::new(entry, Some(review::target(entry, base)))
 }
 
 fn project_review(params: &McpTrust, item: &TrustItem, trusted: Option<&Trusted>) -> Review {
@@ -319,9 +325,10 @@ fn project_review(params: &McpTrust, item: &TrustItem, trusted: Option<&Trusted>
         state: json!(item.key),
     };
     let mut review = review::review(&subject, &item.entry, None);
-    review.before = known
-        .filter(|known| known.digest != item.digest)
-        .map(|known| known.target.clone());
+    if let Some(known) = known.filter(|known| known.digest != item.digest) {
+        review.before.clone_from(&known.target);
+        review.changed = known.changed(&item.entry);
+    }
     let faults = item.faults.iter();
     review.warnings.splice(
         0..0,

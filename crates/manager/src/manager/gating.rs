@@ -12,6 +12,7 @@ use super::configuring::blocking;
 use super::editing::check_entry;
 use crate::config::layers::user_file;
 use crate::config::merge;
+use crate::consent::agreed::Agreed;
 use crate::consent::ledger::{Action, Place, Request};
 use crate::consent::review::{self, Subject};
 use crate::consent::{Gate, pending};
@@ -196,10 +197,14 @@ impl Manager {
                         review.warnings.insert(0, "the entry would be removed".to_owned());
                     }
                 }
-                None => review.warnings.insert(
-                    0,
-                    "the entry was changed in its file after it had been approved".to_owned(),
-                ),
+                None => {
+                    let text = "the entry was changed in its file after it had been approved";
+                    review.warnings.insert(0, text.to_owned());
+                    if let Some(agreed) = ledger.approved.get(&place) {
+                        review.before = agreed.target.clone().or_else(|| self.trusted_target(&place));
+                        review.changed = agreed.changed(&proposed);
+                    }
+                }
             }
             Some(Waiting {
                 place,
@@ -210,7 +215,13 @@ impl Manager {
         waiting.collect()
     }
 
-    fn base(&self, place: &Place) -> PathBuf {
+    /// What is kept of an approval. What an entry of a project runs is kept with the trust in it.
+    pub(super) fn approval(&self, place: &Place, entry: &ServerEntry) -> Agreed {
+        let base = self.base(place);
+        Agreed::new(entry, place.root.is_none().then(|| review::target(entry, &base)))
+    }
+
+    pub(super) fn base(&self, place: &Place) -> PathBuf {
         place
             .root
             .clone()

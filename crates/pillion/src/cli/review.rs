@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use protocol::{Review, ReviewReason, Target};
+use protocol::{Pointer, Review, ReviewReason, Target};
 
+use super::auth_list::left;
 use super::terminal::{Paint, harmless, one_line};
 
 /// The review, line by line.
@@ -23,27 +24,33 @@ pub fn text(review: &Review, paint: Paint) -> String {
     };
     line("why", &why);
     line("layer", review.layer.as_str());
-    if let Some(before) = &review.before {
-        for (label, value) in target(before) {
-            line(&format!("- {label}"), &value);
-        }
+    let before = review.before.as_ref().map(target);
+    let now = target(&review.target);
+    for gone in before.iter().flatten().filter(|line| !now.contains(line)) {
+        line(&format!("- {}", gone.0), &gone.1);
     }
-    let mark = if review.before.is_some() { "+ " } else { "" };
-    for (label, value) in target(&review.target) {
-        line(&format!("{mark}{label}"), &value);
+    for shown in &now {
+        let is_new = before.as_ref().is_some_and(|before| !before.contains(shown));
+        let mark = if is_new { "+ " } else { "" };
+        line(&format!("{mark}{}", shown.0), &shown.1);
+    }
+    if !review.changed.is_empty() {
+        line("changed", &members(&review.changed));
     }
     if !review.reads.is_empty() {
         line("reads", &review.reads.join(", "));
     }
     if !review.keeps.is_empty() {
-        let keeps: Vec<&str> = review.keeps.iter().map(|pointer| &**pointer).collect();
-        line("is given", &format!("stored secrets: {}", keeps.join(", ")));
+        line("is given", &format!("stored secrets: {}", members(&review.keeps)));
     }
     for relaxed in &review.relaxes {
         line("loosens", relaxed);
     }
     if !review.enabled {
         line("enabled", "no");
+    }
+    if let Some(left) = review.expires_at.and_then(left) {
+        line("lapses", &format!("in {left}"));
     }
     // Trust is in a project as a whole, under a revision of its own.
     if review.why == ReviewReason::Request {
@@ -53,6 +60,35 @@ pub fn text(review: &Review, paint: Paint) -> String {
         let _ = writeln!(text, "  {} {}", paint.yellow("warning:"), harmless(warning));
     }
     format!("{}\n{text}", paint.bold(&one_line(&review.server)))
+}
+
+/// Members of an entry in the words of these lines.
+fn members(pointers: &[Pointer]) -> String {
+    let word = |pointer: &Pointer| {
+        let path = pointer.trim_start_matches('/');
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        let rest = rest.replace("~1", "/").replace("~0", "~");
+        match (first, &*rest) {
+            ("args", "") => "arguments".to_owned(),
+            ("args", index) => index.parse::<usize>().map_or_else(
+                |_| "arguments".to_owned(),
+                |index| format!("argument {}", index + 1),
+            ),
+            ("cwd", _) => "folder".to_owned(),
+            ("env", name) => format!("variable {name}"),
+            ("headers", name) => format!("header {name}"),
+            ("envFile", _) => "file of variables".to_owned(),
+            ("headersHelper", _) => "helper".to_owned(),
+            ("oauth", "clientSecret") => "client secret".to_owned(),
+            ("oauth", _) => "login".to_owned(),
+            ("tls", _) => "certificates".to_owned(),
+            ("tools", _) => "names and words of its tools".to_owned(),
+            (first, "") => first.to_owned(),
+            (first, rest) => format!("{first} {rest}"),
+        }
+    };
+    let words: Vec<String> = pointers.iter().map(word).collect();
+    words.join(", ")
 }
 
 pub fn target(target: &Target) -> Vec<(&'static str, String)> {

@@ -3,6 +3,7 @@
 use manager::nearest;
 use protocol::{ErrorKind, Issue, IssueKind, McpServerStatus, McpStatus, Status, methods};
 
+use super::auth_list::left;
 use super::exit::Exit;
 use super::failure::{Failure, warn};
 use super::output::{self, Rows};
@@ -106,6 +107,13 @@ pub fn state(server: &McpServerStatus) -> String {
     match &server.error {
         Some(fault) => format!("{state}: {}", fault.message),
         None if let Some(issue) = forbidden(server) => format!("{state}: {}", issue.message),
+        None if let Some(left) = server
+            .pending
+            .as_ref()
+            .and_then(|pending| left(pending.expires_at)) =>
+        {
+            format!("{state}: lapses in {left}")
+        }
         None if let Some(profile) = &server.left_out_by => format!("{state}: not in profile `{profile}`"),
         None if !server.effective => format!("{state} (hidden by a higher layer)"),
         None => state,

@@ -460,6 +460,8 @@ fn a_rule_reaches_what_runs() {
         ("denied", &json!("administrator"))
     );
     std::fs::remove_file(&file).expect("removed");
-    host.wait_state("srv", "stopped");
+    clock::eventually("the rule to be gone", || {
+        (host.status("srv")["state"] == "stopped").then_some(())
+    });
     host.call("srv", "echo", json!({})).expect("allowed again");
 }

@@ -156,6 +156,7 @@ fn nothing_is_asked() {
     for (args, code) in [
         (&["status"][..], 0),
         (&["approve", "mine"], 0),
+        (&["approve", "nowhere"], 1),
         (&["remove", "nowhere"], 1),
         (&["call", "mine", "echo"], 0),
         // Nobody types what stdin is to say.
@@ -259,7 +260,11 @@ fn a_no_is_a_code_of_its_own() {
     ];
     for (args, question, keys, said) in rows {
         let mut command = env.command();
-        command.args(*args).env("NO_COLOR", "1");
+        // As for other programs, `0` means no.
+        command
+            .args(*args)
+            .env("NO_COLOR", "1")
+            .env("PILLION_NON_INTERACTIVE", "0");
         let mut terminal = Terminal::run(command);
         terminal.when(question, keys);
         let (code, screen) = terminal.end();

@@ -43,6 +43,10 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         .await?;
     if let Some(server) = &args.server {
         pending.reviews.retain(|review| *review.server == **server);
+        if pending.reviews.is_empty() {
+            // A name that nobody has is no news that nothing waits.
+            super::auth::record(session, server).await?;
+        }
     }
     if session.json {
         output::json(&pending)?;

@@ -133,7 +133,7 @@ async fn start(session: &Session, name: &str) -> Result<McpServerStatus, Failure
     Ok(started.server)
 }
 
-async fn record(session: &Session, name: &str) -> Result<McpServerStatus, Failure> {
+pub async fn record(session: &Session, name: &str) -> Result<McpServerStatus, Failure> {
     let params = McpStatus {
         directory: session.directory.clone(),
         server: Some(name.into()),

@@ -25,7 +25,7 @@ pub struct Terminal {
 impl Terminal {
     pub fn detect(non_interactive: bool) -> Terminal {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let unattended = non_interactive || set(NON_INTERACTIVE).is_some();
+        let unattended = non_interactive || set(NON_INTERACTIVE).is_some_and(|value| value != "0");
         let stderr = !unattended && std::io::stderr().is_terminal();
         Terminal {
             stdout: !unattended && std::io::stdout().is_terminal(),

@@ -44,7 +44,9 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         }
         TrustAction::Revoke => {
             match was {
-                Some(TrustState::Untrusted) => eprintln!("The project was not trusted"),
+                Some(TrustState::Untrusted | TrustState::NothingToTrust) => {
+                    eprintln!("The project was not trusted")
+                }
                 _ => eprintln!("The project is not trusted any more"),
             }
             Ok(Exit::Done)

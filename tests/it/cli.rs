@@ -153,12 +153,12 @@ fn entries() {
     Added `docs` to [DATA]/mcp.json
     hint: `pillion tools docs` starts it and lists its tools
     ");
-    assert_snapshot!(said(&env, "add docs -- other"), @r"
+    assert_snapshot!(said(&env, "add docs -- other"), @r#"
     exit 1
     --- stderr
-    error: `docs` is already used
+    error: "docs" is already used by "docs"
     hint: choose another name, or add `--replace`
-    ");
+    "#);
     assert_snapshot!(said(&env, "add docs --replace --env TOKEN=${MY_TOKEN} --cwd . -- npx -y docs"), @r"
     exit 0
     --- stderr

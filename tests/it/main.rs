@@ -21,6 +21,7 @@ mod config;
 mod consent_cli;
 mod demo;
 mod doctor;
+mod entries;
 mod environment;
 mod eras;
 mod exchange;
@@ -91,6 +92,7 @@ fn main() {
     trials.extend(logins::stories());
     trials.extend(upward::stories());
     trials.extend(config::stories());
+    trials.extend(entries::stories());
     trials.extend(profiles::stories());
     trials.extend(exchange::stories());
     trials.extend(moving::stories());

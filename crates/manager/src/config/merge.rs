@@ -138,9 +138,11 @@ fn step(name: String, value: &Value) -> Option<Vec<String>> {
 }
 
 fn mask_refused(path: &str) -> Error {
+    let member = path.rsplit('/').next().unwrap_or_default();
+    let member = member.replace("~1", "/").replace("~0", "~");
     Error::new(
         ErrorKind::InvalidParams,
-        format!("`{MASK}` is the mask of a secret, not a value"),
+        format!("`{member}` is given as `{MASK}`, which is the mask of a secret and no value"),
     )
     .path(path)
     .expected("the secret itself, or a reference such as `${NAME}`")

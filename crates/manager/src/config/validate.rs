@@ -321,6 +321,7 @@ fn rules(entry: &ServerEntry, from_host: bool) -> Vec<Problem> {
             }
         }
     }
+    problems.extend(impossible_characters(entry));
     if let Some(pinned) = &entry.protocol
         && !["auto", "legacy"].contains(&pinned.as_str())
         && !REVISIONS.contains(&pinned.as_str())
@@ -335,6 +336,43 @@ fn rules(entry: &ServerEntry, from_host: bool) -> Vec<Problem> {
         problems.extend(override_problems(overrides));
     }
     problems
+}
+
+/// What no system can pass on: a NUL in a word of a command or in a variable (exec(3)), a line end in a header (RFC 9110,
+/// section 5.5).
+fn impossible_characters(entry: &ServerEntry) -> Vec<Problem> {
+    let mut words: Vec<(Vec<String>, &str)> = Vec::new();
+    for (member, text) in [
+        ("command", entry.command.as_deref()),
+        ("cwd", entry.cwd.as_deref()),
+        ("envFile", entry.env_file.as_deref()),
+    ] {
+        words.extend(text.map(|text| (vec![member.to_owned()], text)));
+    }
+    for (member, list) in [("args", &entry.args), ("headersHelper", &entry.headers_helper)] {
+        let items = list.iter().flatten().enumerate();
+        words.extend(items.map(|(index, text)| (vec![member.to_owned(), index.to_string()], &**text)));
+    }
+    let members = entry.env.iter().flatten();
+    words.extend(members.map(|(name, text)| (vec!["env".to_owned(), name.clone()], &**text)));
+    let in_words = words
+        .into_iter()
+        .filter(|(_, text)| text.contains('\0'))
+        .map(|(path, _)| (path, "a NUL character"));
+    let headers = entry.headers.iter().flatten();
+    let in_headers = headers
+        .filter(|(_, text)| text.contains(['\0', '\r', '\n']))
+        .map(|(name, _)| {
+            (
+                vec!["headers".to_owned(), name.clone()],
+                "a line end or a NUL character",
+            )
+        });
+    let problem = |(path, what): (Vec<String>, &str)| Problem {
+        message: format!("`{}` holds {what}, which cannot be passed on", path.join(".")),
+        path,
+    };
+    in_words.chain(in_headers).map(problem).collect()
 }
 
 /// Other names of tools: legal in MCP (Tools, Tool Names), and no two the same.

@@ -10,6 +10,8 @@ use protocol::{
     ServerName, Tier, Written,
 };
 
+use serde_json::Value;
+
 use super::Manager;
 use super::consenting::{agreed, project_key};
 use super::editing::{Change, Changed, check_entry, check_looked_at, revision};
@@ -72,11 +74,12 @@ impl Manager {
         let old = self.layers.in_layer(&root, &params.name, layer);
         let replace = params.replace == Some(true);
         // A tombstone is no entry: its name may be asked for again.
-        let is_taken = old
+        let taken = old
             .as_ref()
-            .is_some_and(|old| !old.is_empty || old.gate() != Gate::Refused);
-        if is_taken && !replace {
-            return Err(name_taken(&params.name, layer));
+            .filter(|old| !old.is_empty || old.gate() != Gate::Refused);
+        if let Some(taken) = taken.filter(|_| !replace) {
+            let label = taken.entry().label.clone();
+            return Err(name_taken(&params.name, label.as_deref(), layer, "/name"));
         }
         if let Some(old) = &old {
             // A variable or header that was a secret is one in the new entry, too.
@@ -105,8 +108,8 @@ impl Manager {
         let written = shown(&home, &entry, true);
         self.write(&home, move |whole| {
             // Another process may have been quicker.
-            if !replace && store::get(whole, &["servers", &name]).is_some() {
-                return Err(name_taken(&name, layer));
+            if let Some(known) = store::get(whole, &["servers", &name]).filter(|_| !replace) {
+                return Err(name_taken(&name, label_of(&known), layer, "/name"));
             }
             store::set(whole, &["servers", &name], Some(&value));
             if layer == Layer::User {
@@ -178,7 +181,7 @@ impl Manager {
             ..home.place.clone()
         };
         if place != home.place && self.layers.ledger().requests.contains_key(&place) {
-            return Err(name_taken(&place.name, place.layer).hint(ANOTHER_NAME));
+            return Err(name_taken(&place.name, None, place.layer, "/rename").hint(ANOTHER_NAME));
         }
         let (from, to) = (home.place.clone(), place.clone());
         let late = self.refused(&server, &Gate::Pending { expires_at: 0 });
@@ -187,8 +190,9 @@ impl Manager {
             .write(&home, move |whole| {
                 let changed = change.entry(whole)?;
                 if to != from {
-                    if store::get(whole, &["servers", &to.name]).is_some() {
-                        return Err(name_taken(&to.name, to.layer).hint(ANOTHER_NAME));
+                    if let Some(known) = store::get(whole, &["servers", &to.name]) {
+                        let taken = name_taken(&to.name, label_of(&known), to.layer, "/rename");
+                        return Err(taken.hint(ANOTHER_NAME));
                     }
                     store::set(whole, &["servers", &from.name], None);
                     profiles::rename(whole, &from.name, &to.name);
@@ -541,10 +545,18 @@ pub(super) fn dir(path: &Path) -> Dir {
 /// A rename replaces nothing.
 const ANOTHER_NAME: &str = "choose another name";
 
-fn name_taken(name: &str, layer: Layer) -> Error {
-    Error::new(ErrorKind::NameTaken, format!("`{name}` is already used"))
+/// `label`: what people know the other one by. `at`: the parameter that gives the name.
+fn name_taken(name: &str, label: Option<&str>, layer: Layer, at: &str) -> Error {
+    let message = format!("\"{name}\" is already used by \"{}\"", label.unwrap_or(name));
+    Error::new(ErrorKind::NameTaken, message)
         .by(layer.as_str())
+        .path(at)
         .hint("choose another name, or set `replace: true`")
+}
+
+/// What people know an entry of a file by, where it says so.
+fn label_of(entry: &Value) -> Option<&str> {
+    entry["label"].as_str()
 }
 
 fn editable(server: &Server) -> Result<(), Error> {

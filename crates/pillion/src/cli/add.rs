@@ -214,9 +214,8 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
             } else {
                 taken(session).await?
             };
-            if let Some(name) = args.name.as_ref().filter(|name| taken.contains(name)) {
-                return Err(Failure::usage(format!("`{name}` is already used"))
-                    .hint("choose another name, or add `--replace`"));
+            if let Some(used) = args.name.as_ref().and_then(|name| used(name, &taken)) {
+                return Err(Failure::usage(used).hint("choose another name, or add `--replace`"));
             }
             let begun = wizard::Begun {
                 name: args.name.clone(),
@@ -284,8 +283,8 @@ pub fn check_once(option: &str, pairs: &[(String, String)]) -> Result<(), Failur
 pub const WAYS: &str = "pillion add NAME -- COMMAND ARGS…, pillion add NAME --url URL, or pillion add --from ID; \
     `pillion search WORDS` finds ids";
 
-/// The names of the entries there are.
-async fn taken(session: &Session) -> Result<Vec<String>, Failure> {
+/// The names of the entries there are, with what people know them by.
+async fn taken(session: &Session) -> Result<Vec<(String, String)>, Failure> {
     let params = McpStatus {
         directory: session.directory.clone(),
         server: None,
@@ -298,12 +297,18 @@ async fn taken(session: &Session) -> Result<Vec<String>, Failure> {
     Ok(status
         .servers
         .into_iter()
-        .map(|server| server.name.to_string())
+        .map(|server| (server.name.to_string(), server.label))
         .collect())
 }
 
+/// That an entry has the name already.
+fn used(name: &str, taken: &[(String, String)]) -> Option<String> {
+    let (_, label) = taken.iter().find(|(taken, _)| taken == name)?;
+    Some(format!("\"{name}\" is already used by \"{label}\""))
+}
+
 /// Why a new entry cannot be called so.
-pub fn name_fault(name: &str, taken: &[String]) -> Option<String> {
+pub fn name_fault(name: &str, taken: &[(String, String)]) -> Option<String> {
     let is_name = (1..=32).contains(&name.len())
         && name
             .bytes()
@@ -313,10 +318,7 @@ pub fn name_fault(name: &str, taken: &[String]) -> Option<String> {
             "`{name}` is no name: letters, digits, `_` and `-` are, at most 32"
         ));
     }
-    taken
-        .iter()
-        .any(|taken| taken == name)
-        .then(|| format!("`{name}` is already used"))
+    used(name, taken)
 }
 
 /// A name as the manager takes it; whether it is used is found out when it is written.

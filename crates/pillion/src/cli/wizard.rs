@@ -23,7 +23,7 @@ pub struct Begun {
     pub entry: ServerEntry,
     pub project: bool,
     /// The names that cannot be chosen.
-    pub taken: Vec<String>,
+    pub taken: Vec<(String, String)>,
 }
 
 /// Asks; `None` when the person left. What does not fit is told at its question.

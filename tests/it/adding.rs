@@ -226,7 +226,8 @@ fn what_is_there_is_not_overwritten() {
     let refused = run(&env, &["add", "a", "--", "other"]);
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
     assert!(
-        err(&refused).contains("error: `a` is already used") && err(&refused).contains("add `--replace`"),
+        err(&refused).contains("error: \"a\" is already used by \"Mine\"")
+            && err(&refused).contains("add `--replace`"),
         "{refused:?}"
     );
     assert_eq!(text(&env), before);
@@ -457,7 +458,7 @@ fn the_wizard_for_a_program() {
         &format!("{}notes{ENTER}", BACKSPACE.repeat(3)),
     );
     terminal.when(
-        "`notes` is already used",
+        "\"notes\" is already used by \"notes\"",
         &format!("{}memory{ENTER}", BACKSPACE.repeat(5)),
     );
     terminal.when("What is it?", ENTER);
@@ -550,7 +551,7 @@ fn the_wizard_asks_for_the_rest() {
     // What is taken is said before anything is asked.
     let (code, screen) = in_terminal(&env, &["add", "srv"]).end();
     assert_eq!(code, Some(2), "{screen}");
-    assert!(screen.contains("`srv` is already used"), "{screen}");
+    assert!(screen.contains("\"srv\" is already used by \"srv\""), "{screen}");
 }
 
 /// At each question: Esc leaves it with nothing written, Ctrl-C ends it at once.

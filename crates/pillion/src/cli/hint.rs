@@ -3,7 +3,7 @@
 use protocol::Method;
 
 /// What is said otherwise than by naming another command. `SERVER` stands for the server's name.
-const PHRASES: [(&str, &str); 15] = [
+const PHRASES: [(&str, &str); 16] = [
     (
         "raise `startTimeoutMs` of the entry",
         "allow more with `pillion edit SERVER --timeout SECONDS`",
@@ -37,6 +37,10 @@ const PHRASES: [(&str, &str); 15] = [
         "`pillion import` without a file finds",
     ),
     ("set `acceptUnverified: true`", "add `--accept-unverified`"),
+    (
+        "`mcp.enable` switches it off",
+        "`pillion disable SERVER` switches it off",
+    ),
     ("give these in `args`", "give these as key=value"),
     (
         "raise `timeoutMs` of the call or of the entry",

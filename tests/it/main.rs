@@ -50,6 +50,7 @@ mod prompt_expand;
 mod questions;
 mod references;
 mod resource_tools;
+mod reviews;
 mod rug_pull;
 mod schema;
 mod scripted;
@@ -97,6 +98,7 @@ fn main() {
     trials.extend(exchange::stories());
     trials.extend(moving::stories());
     trials.extend(trust::stories());
+    trials.extend(reviews::stories());
     trials.extend(environment::stories());
     trials.extend(consent_cli::stories());
     trials.extend(adding::stories());

@@ -1,10 +1,12 @@
 //! What is a secret in an entry, and how it looks from outside.
 
+mod decide;
 mod text;
 
 use protocol::ServerEntry;
 use serde_json::{Value, json};
 
+pub(crate) use self::decide::{masked_to_decide, program, runs_code, shown_words, starts_others};
 pub(crate) use self::text::{Piece, replaced};
 use crate::find::gallery;
 
@@ -94,7 +96,7 @@ pub(crate) fn is_loader_name(name: &str) -> bool {
 ///
 /// A server of a project inherits them from the person: a file of the project must not choose others.
 pub(crate) fn is_finder_name(name: &str) -> bool {
-    const NAMES: [&str; 13] = [
+    const NAMES: [&str; 22] = [
         "PATH",
         "PATHEXT",
         "COMSPEC",
@@ -108,8 +110,25 @@ pub(crate) fn is_finder_name(name: &str) -> bool {
         "GIT_SSH_COMMAND",
         "GIT_ASKPASS",
         "CARGO_HOME",
+        "DOCKER_HOST",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "NODE_EXTRA_CA_CERTS",
+        "NODE_TLS_REJECT_UNAUTHORIZED",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "REQUESTS_CA_BUNDLE",
     ];
-    const BEGINNINGS: [&str; 4] = ["NPM_CONFIG_", "UV_", "PIP_", "GIT_CONFIG_"];
+    const BEGINNINGS: [&str; 7] = [
+        "NPM_CONFIG_",
+        "YARN_",
+        "BUN_",
+        "DENO_",
+        "UV_",
+        "PIP_",
+        "GIT_CONFIG_",
+    ];
     let upper = name.to_ascii_uppercase();
     NAMES.contains(&upper.as_str()) || BEGINNINGS.iter().any(|beginning| upper.starts_with(beginning))
 }
@@ -133,7 +152,10 @@ pub(crate) struct Found {
 
 /// An entry as it may leave the process, with pointers to what is masked.
 pub(crate) fn masked(entry: &ServerEntry) -> (ServerEntry, Vec<String>) {
-    let found = found(entry);
+    masked_at(entry, found(entry))
+}
+
+fn masked_at(entry: &ServerEntry, found: Vec<Found>) -> (ServerEntry, Vec<String>) {
     if found.is_empty() {
         return (entry.clone(), Vec::new());
     }
@@ -254,24 +276,6 @@ pub(crate) fn mark(entry: &mut ServerEntry, pointers: impl IntoIterator<Item = S
     entry.secrets = (!marks.is_empty()).then_some(marks);
 }
 
-/// The entry as a person decides about it: an argument or address is not hidden because the one who asks for the entry calls
-/// it a secret. `stored` is what stands there now, and what is a secret in it stays one.
-pub(crate) fn to_decide(entry: &ServerEntry, stored: Option<&ServerEntry>) -> ServerEntry {
-    let known = |mark: &str| {
-        let is_shown_by_name = mark.starts_with("/env/") || mark.starts_with("/headers/");
-        let is_known = stored.is_some_and(|stored| {
-            stored.secrets.iter().flatten().any(|known| **known == *mark)
-                && json!(stored).pointer(mark) == json!(entry).pointer(mark)
-        });
-        is_shown_by_name || is_known
-    };
-    let mut entry = entry.clone();
-    if let Some(marks) = &mut entry.secrets {
-        marks.retain(|mark| known(mark));
-    }
-    entry
-}
-
 /// Members that the entry itself, or the list it was made from, calls secret, whatever their names.
 ///
 /// They count for `env`, `headers`, single arguments and what stands behind the host of `url`: nobody hides a program or an
@@ -319,15 +323,6 @@ fn in_arguments(args: &[String], is_marked: impl Fn(usize) -> bool) -> Vec<(usiz
         }
     }
     found
-}
-
-/// The arguments of a command line as they may be shown.
-pub(crate) fn shown_arguments(args: &[String]) -> Vec<String> {
-    let mut shown = args.to_vec();
-    for (index, pieces) in in_arguments(args, |_| false) {
-        shown[index] = text::replaced(&args[index], &pieces, |_| MASK.to_owned());
-    }
-    shown
 }
 
 /// A URL without credentials, query and fragment, as a status shows it.

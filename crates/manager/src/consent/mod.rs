@@ -11,6 +11,7 @@ pub(crate) mod pending;
 pub(crate) mod policy;
 pub(crate) mod review;
 pub(crate) mod trust;
+pub(crate) mod warnings;
 
 /// What stands between an entry and its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use protocol::ServerEntry;
 use serde::Deserialize;
 
-use super::review;
+use super::warnings;
 use crate::catalog::items::matches as matches_pattern;
 use crate::env::Env;
 use crate::limits;
@@ -97,7 +97,7 @@ impl Policy {
             url: entry.url.as_deref(),
         });
         itself.or_else(|| {
-            let programs = review::programs(entry);
+            let programs = warnings::programs(entry);
             programs.iter().find_map(|words| self.denies_program(name, words))
         })
     }

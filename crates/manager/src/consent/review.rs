@@ -9,9 +9,8 @@ use protocol::{
 };
 use serde_json::{Value, json};
 
-use super::agreed;
+use super::{agreed, warnings};
 use crate::config::{expand, file, secret};
-use crate::exchange::words;
 use crate::server::launch;
 
 /// Where the entry stands and why it is asked about.
@@ -38,10 +37,10 @@ pub(crate) fn digest(entry: &ServerEntry) -> String {
 
 /// The review of an entry; `stored` is what stands there now.
 pub(crate) fn review(subject: &Subject<'_>, entry: &ServerEntry, stored: Option<&ServerEntry>) -> Review {
-    let (masked, pointers) = secret::masked(&secret::to_decide(entry, stored));
+    let (masked, pointers) = secret::masked_to_decide(entry, stored);
     let keeps = kept(entry, stored);
     let differs = stored.filter(|stored| digest(stored) != digest(entry));
-    let before = differs.map(|stored| target(stored, subject.base));
+    let before = differs.map(|stored| drawn(&secret::masked(stored).0, subject.base));
     let changed = differs.map_or_else(Vec::new, |stored| agreed::changed(stored, entry));
     let revision = file::strong_digest(
         json!([
@@ -63,7 +62,7 @@ pub(crate) fn review(subject: &Subject<'_>, entry: &ServerEntry, stored: Option<
         requested_by: None,
         requested_at: None,
         expires_at: None,
-        target: target(&masked, subject.base),
+        target: drawn(&masked, subject.base),
         before,
         changed,
         reads: reads(&masked),
@@ -71,13 +70,16 @@ pub(crate) fn review(subject: &Subject<'_>, entry: &ServerEntry, stored: Option<
         relaxes: relaxes(&masked, subject.layer),
         masked: pointers.into_iter().map(Pointer::from).collect(),
         enabled: entry.enabled != Some(false),
-        warnings: warnings(entry, subject.layer),
+        warnings: warnings::of(entry, subject.layer, subject.base),
     }
 }
 
 /// What would run or be reached, without secrets.
 pub(crate) fn target(entry: &ServerEntry, base: &Path) -> Target {
-    let (entry, _) = secret::masked(entry);
+    drawn(&secret::masked_to_decide(entry, None).0, base)
+}
+
+fn drawn(entry: &ServerEntry, base: &Path) -> Target {
     if let Some(url) = &entry.url {
         return Target::Remote(RemoteTarget {
             url: url.to_string(),
@@ -186,82 +188,6 @@ fn relaxes(entry: &ServerEntry, layer: Layer) -> Vec<String> {
         relaxes.push("tls: certificates of its own".to_owned());
     }
     relaxes
-}
-
-/// The programs that are run for a secret of the entry, as their words; a line that is none is one word.
-pub(crate) fn programs(entry: &ServerEntry) -> Vec<Vec<String>> {
-    let mut programs: Vec<Vec<String>> = entry.headers_helper.iter().cloned().collect();
-    expand::texts(&launch::relevant(entry), &mut |text| {
-        for (name, _) in expand::references(text) {
-            if let Some(expand::Source::Command(line)) = expand::source(name) {
-                let words = words::split(line).unwrap_or_else(|_| vec![line.to_owned()]);
-                if !programs.contains(&words) {
-                    programs.push(words);
-                }
-            }
-        }
-    });
-    programs
-}
-
-pub(crate) fn warnings(entry: &ServerEntry, layer: Layer) -> Vec<String> {
-    let mut warnings = Vec::new();
-    for (name, _) in entry.env.iter().flatten() {
-        if secret::is_loader_name(name) {
-            warnings.push(format!(
-                "`{name}` loads code into every program the server starts"
-            ));
-        } else if secret::is_finder_name(name) {
-            warnings.push(format!(
-                "`{name}` decides which programs or packages the server finds"
-            ));
-        }
-    }
-    if let Some(url) = entry.url.as_ref()
-        && url.starts_with("http:")
-        && !["http://127.0.0.1", "http://localhost", "http://[::1]"]
-            .iter()
-            .any(|local| url.starts_with(local))
-    {
-        warnings.push("the connection is not encrypted".to_owned());
-    }
-    let is_shell = entry.command.as_deref().is_some_and(|command| {
-        let name = command.rsplit(['/', '\\']).next().unwrap_or(command);
-        [
-            "sh",
-            "bash",
-            "zsh",
-            "fish",
-            "dash",
-            "cmd",
-            "cmd.exe",
-            "powershell",
-            "pwsh",
-            "eval",
-        ]
-        .contains(&name)
-    });
-    if is_shell {
-        warnings.push("the command is a shell: its arguments are a program".to_owned());
-    }
-    let programs = programs(entry);
-    for words in &programs {
-        warnings.push(format!(
-            "runs `{}` at each start, for a secret",
-            secret::shown_arguments(words).join(" ")
-        ));
-    }
-    let mut commands = programs
-        .iter()
-        .filter_map(|words| words.first())
-        .chain(&entry.command);
-    if matches!(layer, Layer::Project | Layer::ProjectPackage)
-        && commands.any(|command| command.starts_with('.') || command.contains("./"))
-    {
-        warnings
-            .push("the program is a file of the project: what it does changes with the project".to_owned());
-    }
-    warnings
 }
 
 #[cfg(test)]

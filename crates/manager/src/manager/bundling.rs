@@ -12,7 +12,7 @@ use super::Manager;
 use super::configuring::blocking;
 use crate::bundle::{self, Question, Values};
 use crate::config::validate;
-use crate::consent::review;
+use crate::consent::{review, warnings};
 use crate::exchange::names;
 use crate::sink::RequestContext;
 
@@ -83,7 +83,7 @@ impl Manager {
             }
         };
         result.target = Some(review::target(&entry, self.core.env.home()));
-        for warning in review::warnings(&entry, Layer::User) {
+        for warning in warnings::of(&entry, Layer::User, self.core.env.home()) {
             imported.not_imported.push(Issue::new(IssueKind::Note, warning));
         }
         let open: Vec<&str> = questions

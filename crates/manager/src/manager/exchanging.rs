@@ -16,7 +16,8 @@ use super::Manager;
 use super::configuring::{blocking, dir};
 use crate::bundle;
 use crate::config::{secret, validate};
-use crate::consent::{Gate, review};
+
+use crate::consent::{Gate, review, warnings};
 use crate::exchange::paste::{self, PastedServer};
 use crate::exchange::programs::{self, Place};
 use crate::exchange::server_json::ServerJson;
@@ -305,7 +306,7 @@ impl Manager {
         }
         declared::remember(&mut entry, &needs);
         let mut warnings = server.warnings;
-        warnings.extend(review::warnings(&entry, Layer::User));
+        warnings.extend(warnings::of(&entry, Layer::User, self.core.env.home()));
         Draft {
             name_taken: self.layers.in_layer(root, &name, Layer::User).is_some(),
             name: NewName::from(name),

@@ -10,7 +10,7 @@ use protocol::{
 use super::Manager;
 use crate::catalog::page;
 use crate::config::file;
-use crate::consent::review;
+use crate::consent::{review, warnings};
 use crate::exchange::names;
 use crate::exchange::server_json::{ServerJson, Way};
 use crate::find::{gallery, github, registry};
@@ -180,7 +180,7 @@ impl Manager {
         needs: Vec<Need>,
         mut warnings: Vec<String>,
     ) -> Draft {
-        for warning in review::warnings(&entry, Layer::User) {
+        for warning in warnings::of(&entry, Layer::User, self.core.env.home()) {
             if !warnings.contains(&warning) {
                 warnings.push(warning);
             }

@@ -59,7 +59,7 @@ pub(crate) fn orders(text: &str) -> Vec<String> {
 }
 
 /// Zero width, direction, tags, and variation selectors of the kind that hides whole texts.
-fn is_hidden(character: char) -> bool {
+pub(crate) fn is_hidden(character: char) -> bool {
     matches!(character,
         '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'
         | '\u{e0000}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}')

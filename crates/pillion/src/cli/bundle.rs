@@ -9,7 +9,7 @@ use protocol::{AnswerValue, ImportNeed, ImportStatus, Imported, McpImport, metho
 use super::exit::Exit;
 use super::failure::Failure;
 use super::session::{Session, checked};
-use super::terminal::one_line;
+use super::terminal::{one_line, plain};
 use super::{asking, output, review};
 
 /// How to write it.
@@ -144,7 +144,7 @@ fn show(imported: &Imported, session: &Session) {
     for one in &imported.results {
         eprintln!("{}", one_line(&one.name));
         for (label, value) in one.target.iter().flat_map(review::target) {
-            eprintln!("  {:<12} {}", format!("{label}:"), one_line(&value));
+            eprintln!("  {:<12} {}", format!("{label}:"), plain(&value));
         }
     }
     session.warn(&imported.not_imported);

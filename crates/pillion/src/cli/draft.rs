@@ -6,7 +6,7 @@ use protocol::{Draft, McpAdd, McpTest, Need, Scope, ServerEntry, State, Target, 
 use super::exit::Exit;
 use super::failure::{Failure, warn};
 use super::session::{Session, checked};
-use super::terminal::one_line;
+use super::terminal::{one_line, plain};
 use super::{asking, output, review};
 
 /// How to go about it.
@@ -224,7 +224,7 @@ fn way(need: &Need) -> String {
 fn show(name: &str, draft: &Draft, entry: &ServerEntry, open: &[Need], session: &Session) {
     eprintln!("{}", session.terminal.on_stderr().bold(&one_line(name)));
     for (label, value) in review::target(&filled(draft, entry)) {
-        eprintln!("  {:<12} {}", format!("{label}:"), one_line(&value));
+        eprintln!("  {:<12} {}", format!("{label}:"), plain(&value));
     }
     for need in &draft.needs {
         let is_open = open

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use protocol::{Pointer, Review, ReviewReason, Target};
 
 use super::auth_list::left;
-use super::terminal::{Paint, harmless, one_line};
+use super::terminal::{Paint, plain};
 
 /// The review, line by line.
 pub fn text(review: &Review, paint: Paint) -> String {
     let mut text = String::new();
     let mut line = |label: &str, value: &str| {
         // Writing to a text does not fail.
-        let _ = writeln!(text, "  {:<12} {}", format!("{label}:"), harmless(value));
+        let _ = writeln!(text, "  {:<12} {}", format!("{label}:"), plain(value));
     };
     let why = match review.why {
         ReviewReason::Request => match &review.requested_by {
@@ -57,9 +57,9 @@ pub fn text(review: &Review, paint: Paint) -> String {
         line("revision", &review.revision);
     }
     for warning in &review.warnings {
-        let _ = writeln!(text, "  {} {}", paint.yellow("warning:"), harmless(warning));
+        let _ = writeln!(text, "  {} {}", paint.yellow("warning:"), plain(warning));
     }
-    format!("{}\n{text}", paint.bold(&one_line(&review.server)))
+    format!("{}\n{text}", paint.bold(&plain(&review.server)))
 }
 
 /// Members of an entry in the words of these lines.

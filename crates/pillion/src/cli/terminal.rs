@@ -120,19 +120,9 @@ impl Paint {
 }
 
 /// Text of a server, made harmless for a terminal: control characters could move the cursor, retitle the window
-/// or hide what stands elsewhere; so could the marks that change the direction of writing.
+/// or hide what stands elsewhere; so could the marks that change the direction of writing, and what has no width.
 pub fn harmless(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_harmful) {
-        return Cow::Borrowed(text);
-    }
-    let escape = |c: char| {
-        if is_harmful(c) {
-            Cow::Owned(c.escape_unicode().to_string())
-        } else {
-            String::from(c).into()
-        }
-    };
-    Cow::Owned(text.chars().map(escape).collect())
+    escaped(text, is_harmful)
 }
 
 /// The same on one line, for tables and titles: runs of white space become one space.
@@ -141,9 +131,43 @@ pub fn one_line(text: &str) -> String {
     harmless(&words.join(" ")).into_owned()
 }
 
-fn is_harmful(c: char) -> bool {
-    let directs = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    (c.is_control() && c != '\n' && c != '\t') || directs
+/// A value that a person decides about, on one line and with nothing in it that does not show: no line of it passes for one
+/// of ours.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    escaped(text, |one| {
+        matches!(one, '\n' | '\t') || is_harmful(one) || is_ignorable(one)
+    })
+}
+
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for one in text.chars() {
+        match one {
+            '\n' | '\t' if is_escaped(one) => out.extend(one.escape_default()),
+            one if is_escaped(one) => out.extend(one.escape_unicode()),
+            one => out.push(one),
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn is_harmful(one: char) -> bool {
+    let directs = matches!(one, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let breaks = matches!(one, '\u{2028}' | '\u{2029}');
+    let is_nothing =
+        matches!(one, '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e001f}');
+    (one.is_control() && one != '\n' && one != '\t') || directs || breaks || is_nothing
+}
+
+/// What shows as nothing, though some writing and some pictures need it.
+fn is_ignorable(one: char) -> bool {
+    matches!(one,
+        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200c}' | '\u{200d}' | '\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{ffa0}' | '\u{e0020}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -156,5 +180,18 @@ mod tests {
         assert_eq!(harmless("\x1b[31mred\r"), "\\u{1b}[31mred\\u{d}");
         assert_eq!(harmless("x\u{202e}y\u{9b}"), "x\\u{202e}y\\u{9b}");
         assert_eq!(one_line(" a\r\n  b\t\x07c "), "a b \\u{7}c");
+        assert_eq!(harmless("n\u{200b}o\u{2028}"), "n\\u{200b}o\\u{2028}");
+        // A family, and Persian.
+        assert_eq!(
+            harmless("👨\u{200d}👩 می\u{200c}شود"),
+            "👨\u{200d}👩 می\u{200c}شود"
+        );
+    }
+
+    #[test]
+    fn a_value_to_decide_about_is_one_line_and_shows_all() {
+        assert_eq!(plain("a\n  url:\tx"), "a\\n  url:\\tx");
+        assert_eq!(plain("no\u{200d}de\u{ad}"), "no\\u{200d}de\\u{ad}");
+        assert_eq!(plain("grün 漢字 👩"), "grün 漢字 👩");
     }
 }

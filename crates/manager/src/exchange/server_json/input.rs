@@ -88,6 +88,10 @@ impl Inputs {
             return Err(format!("one of its {map_name} has no name"));
         }
         let at = validate::pointer(&[map_name, name]);
+        // Of a name that stands twice the first one counts: the other one's value is none of it.
+        if map.contains_key(name) || self.needs.iter().any(|need| *need.at == *at) {
+            return Ok(());
+        }
         let secret = is_secret(input, name);
         let has_variables = variables(member(input, "variables")).is_some();
         if let Some(value) = plain(member(input, "value"))

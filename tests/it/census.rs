@@ -1,4 +1,5 @@
-//! Opening a repository that nobody trusts starts no process and opens no connection, whatever is called on it.
+//! What nobody trusted or approved starts no process and opens no connection, whatever is called on it, and no peer gets
+//! past the person.
 //!
 //! Every method of the table is called with parameters made from its schema, and processes and sockets are counted
 //! after each: a method that is added is tried by itself.
@@ -10,15 +11,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use libtest_mimic::Trial;
-use protocol::Method;
+use protocol::{Method, Tier};
 use serde_json::{Value, json};
 
 use crate::stories;
-use crate::support::{Host, HostOptions, StdioServer, TestEnv, filling};
+use crate::support::{Host, HostOptions, PeerClient, StdioServer, TestEnv, filling};
 use crate::trust::write_project;
 
 pub fn stories() -> Vec<Trial> {
-    stories!("census": every_method_on_a_hostile_repository)
+    stories!("census": every_method_on_a_hostile_repository, every_method_on_what_waits, every_method_of_a_peer)
 }
 
 /// Ways of filling the parameters of a method in: enough for each word of each enumeration and each branch of a union.
@@ -147,6 +148,157 @@ fn every_method_on_a_hostile_repository() {
     // The parameters are such that most of it is carried out rather than refused as unreadable.
     assert!(tried > 100, "{tried} requests were carried out");
     assert!(env.opened().is_empty());
+}
+
+/// Requests of others, of every kind of server; one replaces what a person had.
+fn ask(env: &TestEnv, host: &Host, server: &StdioServer, port: u16) {
+    let _ = std::fs::remove_dir_all(env.project().join(".pillion"));
+    for file in ["trust.json", "mcp-pending-budget.json"] {
+        let _ = std::fs::remove_file(env.data().join(file));
+    }
+    env.write_config(&json!({ "older": { "command": server.command, "enabled": false } }));
+    host.must("mcp.reload", json!({}));
+    let url = |path: &str| format!("http://127.0.0.1:{port}/{path}");
+    for (name, scope, entry) in [
+        (
+            "local",
+            "user",
+            json!({ "command": server.command, "autostart": true }),
+        ),
+        ("remote", "user", json!({ "url": url("mcp"), "autostart": true })),
+        (
+            "older",
+            "user",
+            json!({ "url": url("sse"), "transport": "sse", "oauth": { "clientId": "x" } }),
+        ),
+        (
+            "packed",
+            "project",
+            json!({ "command": server.command, "required": true }),
+        ),
+    ] {
+        let params = json!({ "name": name, "entry": entry, "scope": scope, "gate": true, "replace": true });
+        host.must("mcp.add", params);
+    }
+}
+
+/// What waits for a person waits, whatever their own host calls; only the decision itself is left out.
+fn every_method_on_what_waits() {
+    let mut env = TestEnv::new();
+    let server = env.plain_server("evil", json!({}));
+    let (port, visits) = trap();
+    for variable in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
+        env.set(variable, &format!("http://127.0.0.1:{port}"));
+    }
+    let host = Host::start(&env);
+    let names = ["local", "remote", "older", "packed"];
+    ask(&env, &host, &server, port);
+    let open = sockets(host.pid);
+    let mut token = 0;
+    for method in Method::ALL {
+        if OUTSIDE.contains(&method.name()) {
+            continue;
+        }
+        let schema = protocol::schema::params_schema(*method);
+        for seed in 0..SEEDS {
+            for full in [false, true] {
+                token += 1;
+                let unique = format!("{token}");
+                let name = names[seed % names.len()];
+                let meaning = |member: &str| meaning(member, name, seed, host.directory(), &unique);
+                let params = filling::fill(&schema, full, seed, &meaning);
+                let pending = host.send(method.name(), params.clone());
+                // An error is an answer too.
+                let _ = pending
+                    .wait_within(Duration::from_secs(30))
+                    .unwrap_or_else(|| panic!("{method} is not answered: {params}"));
+            }
+        }
+        let status = host.must("mcp.status", json!({}));
+        for record in status["servers"].as_array().into_iter().flatten() {
+            let command = record["command"].as_str().unwrap_or_default();
+            // The person's own switch brings back what was replaced; what was asked for shows nowhere.
+            assert!(!command.contains(&port.to_string()), "{method}: {record}");
+        }
+        assert_eq!(server.log.starts().len(), 0, "{method}");
+        assert_eq!(visits.load(Ordering::Relaxed), 0, "{method}");
+        let more: Vec<String> = sockets(host.pid).difference(&open).cloned().collect();
+        assert!(more.is_empty(), "{method} opened {more:?}");
+        ask(&env, &host, &server, port);
+    }
+    assert!(env.opened().is_empty());
+}
+
+/// A peer may ask, and changes nothing: what is configured, trusted, remembered and decided stays as it is.
+fn every_method_of_a_peer() {
+    // A read-only peer has few methods, and a full one carries most of its own out.
+    for (tier, of, least) in [("full", Tier::Full, 60), ("readOnly", Tier::ReadOnly, 20)] {
+        let (open, closed): (Vec<&Method>, Vec<&Method>) =
+            Method::ALL.iter().partition(|method| method.allows(of));
+        let answered: usize = open.chunks(1).map(|one| peer_asks(one, tier, SEEDS)).sum();
+        let refused: usize = closed.chunks(40).map(|some| peer_asks(some, tier, 1)).sum();
+        assert_eq!(refused, 0, "{tier}");
+        assert!(answered > least, "{tier}: {answered}");
+    }
+}
+
+/// How many of a peer's requests of some methods were carried out. With a host of its own: requests per second are
+/// bounded.
+fn peer_asks(methods: &[&Method], tier: &str, seeds: usize) -> usize {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    let (port, visits) = trap();
+    let (host, ..) = crate::peers::start(&env);
+    ask(&env, &host, &server, port);
+    let mine = json!({ "name": "mine", "entry": server.entry(), "start": false });
+    host.must("mcp.add", mine);
+    // All that counts, and what was asked.
+    let standing = || {
+        let read = |file: std::path::PathBuf| std::fs::read_to_string(file).unwrap_or_default();
+        let mut user: Value = serde_json::from_str(&read(env.data().join("mcp.json"))).expect("JSON");
+        let asked = user.as_object_mut().expect("an object").remove("pending");
+        let files = [
+            env.data().join("trust.json"),
+            env.data().join("grants.json"),
+            env.project().join(".pillion/mcp.json"),
+        ];
+        ((user, files.map(read)), asked)
+    };
+    let before = standing();
+    let reviews = host.must("mcp.pending", json!({}))["reviews"].clone();
+    let peer = PeerClient::by_post(&env, tier);
+    let names = ["local", "remote", "older", "packed", "mine"];
+    let mut answered = 0;
+    let tries = methods
+        .iter()
+        .flat_map(|method| (0..seeds).map(move |seed| (method, seed)));
+    for (method, seed) in tries {
+        let schema = protocol::schema::params_schema(**method);
+        for full in [false, true] {
+            let name = names[seed % names.len()];
+            // A decision names what is shown now.
+            let mut shown = reviews.as_array().into_iter().flatten();
+            let shown = shown.find(|review| review["server"] == name);
+            let meaning = |member: &str| match member {
+                "revision" => shown.map(|review| review["revision"].clone()),
+                "entry" => Some(json!({ "command": server.command, "args": ["--wanted"] })),
+                "set" => Some(json!({ "enabled": true })),
+                "replace" => Some(json!(true)),
+                _ => meaning(member, name, seed, host.directory(), "host's"),
+            };
+            let params = filling::fill(&schema, full, seed, &meaning);
+            answered += usize::from(peer.ask(method.name(), &params).is_ok());
+        }
+    }
+    let after = standing();
+    assert_eq!(after.0, before.0, "{tier} {methods:?}");
+    if tier == "readOnly" {
+        assert_eq!(after.1, before.1, "{methods:?}");
+    }
+    assert_eq!(visits.load(Ordering::Relaxed), 0, "{tier} {methods:?}");
+    // Nor does it speak in the host's name: progress would come there.
+    assert!(host.notifications("$/progress").is_empty(), "{tier} {methods:?}");
+    answered
 }
 
 /// Values that lead to the hostile servers.

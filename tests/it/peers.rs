@@ -167,6 +167,16 @@ fn a_posted_server_waits_for_the_person() {
         ..Default::default()
     });
     assert_eq!(config.expect("a configuration").servers, []);
+    let wanted = host.must("mcp.pending", json!({}))["reviews"][0].clone();
+    assert_eq!(wanted["expiresAt"], answer["srv"]["expiresAt"]);
+    let decision = json!({
+        "directory": here(), "server": "srv", "revision": wanted["revision"], "decision": "approve",
+    });
+    for tier in ["full", "readOnly"] {
+        let peer = PeerClient::by_websocket(&env, tier);
+        let refused = peer.ask("mcp.decide", &decision).expect_err(tier);
+        assert_eq!(refused.kind(), "forbidden", "{tier}");
+    }
     for method in [
         "mcp.pending",
         "mcp.trust",
@@ -208,6 +218,22 @@ fn a_posted_server_waits_for_the_person() {
     clock::eventually("its process to end", || {
         env.server_processes().is_empty().then_some(())
     });
+    // So is the same as a patch, and the one too many is told from what is wrong.
+    let patch = |servers: Value| {
+        let body = json!({ "servers": servers }).to_string();
+        full.send("PATCH", "/global/config", &[], &body)
+    };
+    let (status, answer) = patch(json!({ "srv": { "set": { "enabled": true } } }));
+    assert_eq!((status, &answer["srv"]["status"]), (202, &json!("pending")));
+    for n in 0..9 {
+        let (status, _) = patch(json!({ format!("s{n}"): { "set": { "command": "x" } } }));
+        assert_eq!(status, 202);
+    }
+    let (status, error) = patch(json!({ "more": { "set": { "command": "x" } } }));
+    assert_eq!(
+        (status, &error["error"]["data"]["kind"]),
+        (429, &json!("too_many_pending"))
+    );
 }
 
 fn patches_are_all_or_none() {

@@ -3,6 +3,7 @@
 //! Stdio calls a method's callback itself and finds the answer in the slot of a [`Call`] it left in the extensions.
 //! Other carriers leave their [`Tier`] there and get a response of jsonrpsee's.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -140,6 +141,16 @@ fn permit_directory(manager: &Manager, params: Option<&str>) -> Result<(), Error
     }
 }
 
+/// Parameters of a peer without the members by which a host knows its own requests: progress under such a token would
+/// reach the host, and a call under such an id could not be told from one of the host's. `None`: there are none.
+fn without_names_of_the_host(params: &str) -> Option<String> {
+    let mut members: BTreeMap<String, &RawValue> = serde_json::from_str(params).ok()?;
+    let token = members.remove("workDoneToken");
+    let call = members.remove("call");
+    token.or(call)?;
+    serde_json::to_string(&members).ok()
+}
+
 pub fn not_open(directory: &str) -> Error {
     Error::new(ErrorKind::Forbidden, format!("`{directory}` is not open"))
         .hint("peers may name directories that the host has open")
@@ -185,7 +196,9 @@ where
                 tier,
             };
             let allowed = permit(M::METHOD, tier).and_then(|()| permit_directory(&manager, params.as_str()));
-            let outcome = match allowed.and_then(|()| check::params::<M>(params.as_str())) {
+            let own = params.as_str().and_then(without_names_of_the_host);
+            let params = own.as_deref().or(params.as_str());
+            let outcome = match allowed.and_then(|()| check::params::<M>(params)) {
                 Ok(params) => run(manager, context, params).await,
                 Err(error) => Err(error),
             };

@@ -18,7 +18,7 @@ pub fn stories() -> Vec<Trial> {
         written_into_another_program, what_differs_is_shown, the_other_way, secrets_in_another_program,
         links_and_broken_files, every_program_there_and_back, pasted_by_a_script, pasted_in_a_terminal,
         secrets_inside_of_texts, what_is_no_command, one_document_for_a_command, variables_of_an_editor,
-        switched_off_beside_its_servers,
+        switched_off_beside_its_servers, links_out_of_a_project, what_is_not_trusted_stays_here,
     )
 }
 
@@ -227,14 +227,141 @@ fn entries(env: &TestEnv) -> Value {
     serde_json::from_str::<Value>(&text).unwrap_or_default()["servers"].take()
 }
 
-/// Copies that lie beside a file.
-fn backups(path: &Path) -> Vec<std::path::PathBuf> {
-    let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-    let folder = fs::read_dir(path.parent().expect("a folder")).expect("a folder");
+/// Copies of files as they were.
+fn backups(env: &TestEnv) -> Vec<std::path::PathBuf> {
+    let folder = fs::read_dir(env.data().join("backups"));
     folder
+        .into_iter()
+        .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.to_string_lossy().contains(&format!("{name}.backup-")))
         .collect()
+}
+
+/// A project's files of other programs that lead into the person's own.
+fn links_out_of_a_project() {
+    for (program, file, leads_to) in [
+        ("cursor", ".cursor/mcp.json", ".cursor/mcp.json"),
+        ("cursor", ".cursor", ".cursor"),
+        ("kiro", ".kiro", ".elsewhere"),
+        ("codex", ".codex/config.toml", ".codex/nothing.toml"),
+    ] {
+        let env = with_servers();
+        put(&env, ".elsewhere/x", "");
+        put(&env, ".codex/x", "");
+        let own = put(
+            &env,
+            ".cursor/mcp.json",
+            "{\"mcpServers\": {\"mine\": {\"command\": \"m\", \"env\": {\"K\": \"marker-1\"}}}}",
+        );
+        let before = fs::read_to_string(&own).expect("the file");
+        crate::trust::write_project(&env, &json!({ "evil": { "command": "evil-program" } }));
+        trusted(&env);
+        let link = env.project().join(file);
+        fs::create_dir_all(link.parent().expect("a folder")).expect("a folder");
+        std::os::unix::fs::symlink(env.home().join(leads_to), &link).expect("a link");
+        let listed = tree(&env.home());
+        let path = env.project().join(".cursor/mcp.json");
+        let mut refused = vec![
+            run(&env, &["sync", program, "--project"]),
+            run(&env, &["sync", program, "--project", "--from"]),
+        ];
+        if program == "cursor" {
+            refused.push(run(&env, &["import", &path.to_string_lossy(), "--project"]));
+            let found = run(&env, &["import"]);
+            let said = out(&found) + &err(&found);
+            assert!(said.contains("leads out of the project"), "{file}: {found:?}");
+        }
+        for refused in refused {
+            assert_eq!(refused.status.code(), Some(1), "{file}: {refused:?}");
+            let said = err(&refused);
+            assert!(
+                said.contains("is a link that leads out of the project") && said.contains("hint: "),
+                "{file}: {refused:?}"
+            );
+        }
+        assert_eq!(fs::read_to_string(&own).expect("the file"), before);
+        assert_eq!(tree(&env.home()), listed, "{file}");
+        let project = fs::read_to_string(env.project().join(".pillion/mcp.json")).expect("the file");
+        assert!(!project.contains("marker-1"), "{project}");
+    }
+    // Within the project a link is the project's own business.
+    let env = with_servers();
+    let real = env.project().join("config");
+    fs::create_dir_all(&real).expect("a folder");
+    std::os::unix::fs::symlink(&real, env.project().join(".cursor")).expect("a link");
+    assert!(
+        run(&env, &["sync", "cursor", "--project", "docs"])
+            .status
+            .success()
+    );
+    assert!(real.join("mcp.json").is_file());
+}
+
+fn trusted(env: &TestEnv) {
+    let review = document(&run(env, &["trust", "--json"]));
+    let revision = review["revision"].as_str().expect("a revision");
+    assert!(run(env, &["trust", "--revision", revision]).status.success());
+}
+
+/// The names of all files below a folder.
+fn tree(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if entry.file_type().expect("a type").is_dir() {
+            found.extend(tree(&path));
+        }
+        found.push(path);
+    }
+    found.sort();
+    found
+}
+
+/// Another program runs what its file holds, so nothing gets there that may not run here.
+fn what_is_not_trusted_stays_here() {
+    let env = with_servers();
+    crate::trust::write_project(&env, &json!({ "evil": { "command": "evil-program" } }));
+    let file = env.project().join(".cursor/mcp.json");
+    fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+    fs::write(&file, "{\"mcpServers\": {}, \"note\": \"marker-2\"}").expect("written");
+    for args in [
+        &["sync", "cursor", "--project"][..],
+        &["sync", "cursor", "evil"],
+        &["export", "--format", "cursor"],
+        &["export", "--project"],
+    ] {
+        let kept = run(&env, args);
+        assert!(kept.status.success(), "{kept:?}");
+        assert!(
+            err(&kept).contains("`evil` is left out: its project is not trusted"),
+            "{kept:?}"
+        );
+        assert!(!out(&kept).contains("evil-program"), "{kept:?}");
+    }
+    assert!(!fs::read_to_string(&file).expect("the file").contains("evil"));
+    trusted(&env);
+    let written = run(&env, &["sync", "cursor", "--project"]);
+    assert!(written.status.success(), "{written:?}");
+    assert!(
+        fs::read_to_string(&file)
+            .expect("the file")
+            .contains("evil-program")
+    );
+    // The copy of the file as it was lies with our own files, for the person only.
+    let copies = backups(&env);
+    assert_eq!(copies.len(), 1, "{copies:?}");
+    assert!(
+        fs::read_to_string(&copies[0])
+            .expect("the copy")
+            .contains("marker-2")
+    );
+    assert_eq!(mode(&copies[0]), 0o600);
+    let names: Vec<_> = fs::read_dir(file.parent().expect("a folder"))
+        .expect("a folder")
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
+    assert_eq!(names, ["mcp.json"]);
 }
 
 fn exported_to_a_file() {
@@ -461,7 +588,7 @@ fn written_into_another_program() {
         "{dry:?}"
     );
     assert_eq!(fs::read_to_string(&file).expect("the file"), before);
-    assert!(backups(&file).is_empty());
+    assert!(backups(&env).is_empty());
     let done = run(&env, &["sync", "zed"]);
     assert!(
         done.status.success() && err(&done).contains("Wrote 3 servers"),
@@ -480,7 +607,7 @@ fn written_into_another_program() {
         "{text}"
     );
     assert_eq!(mode(&file), 0o640, "the mode is the other program's");
-    let copies = backups(&file);
+    let copies = backups(&env);
     assert_eq!(copies.len(), 1);
     assert_eq!(fs::read_to_string(&copies[0]).expect("the copy"), before);
     let again = document(&run(&env, &["sync", "zed", "--json"]));
@@ -488,7 +615,7 @@ fn written_into_another_program() {
         (&again["written"], &again["results"][0]["status"]),
         (&json!(0), &json!("unchanged"))
     );
-    assert_eq!(backups(&file).len(), 1, "nothing changed");
+    assert_eq!(backups(&env).len(), 1, "nothing changed");
     assert_eq!(fs::read_to_string(&file).expect("the file"), text);
 
     let new = run(&env, &["sync", "vscode", "--project", "memory"]);
@@ -610,6 +737,7 @@ fn links_and_broken_files() {
     let nowhere = run(&env, &["sync", "cursor", "docs"]);
     assert_eq!(nowhere.status.code(), Some(1), "{nowhere:?}");
     assert!(fs::symlink_metadata(&link).expect("the link").is_symlink());
+    let copies = backups(&env).len();
     for (client, file, text) in [
         ("kiro", ".kiro/settings/mcp.json", "{\n \"mcpServers\": oops }"),
         (
@@ -630,7 +758,7 @@ fn links_and_broken_files() {
         assert_eq!(failed.status.code(), Some(1), "{failed:?}");
         assert!(err(&failed).contains(&*path.to_string_lossy()), "{failed:?}");
         assert_eq!(fs::read_to_string(&path).expect("the file"), text);
-        assert!(backups(&path).is_empty());
+        assert_eq!(backups(&env).len(), copies);
     }
 }
 

@@ -131,6 +131,14 @@ pub fn target(path: &Path) -> PathBuf {
     }
 }
 
+/// Whether a path below `root` (itself without links) leads out of it by a link, also when nothing lies there yet.
+pub fn leads_out(path: &Path, root: &Path) -> bool {
+    let mut below = path
+        .ancestors()
+        .take_while(|step| step.starts_with(root) && *step != root);
+    !target(path).starts_with(root) || below.any(|step| !target(step).starts_with(root))
+}
+
 /// The error as the system gave it: the name of the file that lies there for a moment helps nobody.
 fn without_path(error: io::Error) -> io::Error {
     let inner = error.get_ref().and_then(|inner| inner.source());

@@ -427,7 +427,7 @@ pub struct Synced {
     pub results: Vec<SyncOutcome>,
     /// How many were written.
     pub written: u32,
-    /// A copy of the file as it was before it was written.
+    /// A copy of the file as it was before it was written, in the data folder: it may hold secrets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backup: Option<Dir>,
     /// What the receiving side cannot say, by server; `item` names the member.

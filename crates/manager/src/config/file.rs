@@ -103,8 +103,7 @@ impl ConfigFile {
     /// Reads a file of a project: nothing is written beside it, and a link that leads out of the project is not followed,
     /// since what is wrong with a text is shown.
     pub fn read_shared(path: &Path, root: &Path) -> ConfigFile {
-        let leads_out = std::fs::canonicalize(path).is_ok_and(|real| !real.starts_with(root));
-        if leads_out {
+        if files::leads_out(path, root) {
             return ConfigFile {
                 path: path.to_owned(),
                 exists: true,

@@ -96,8 +96,7 @@ pub(crate) fn read(path: &Path, root: Option<&Path>) -> Result<LockFile, Error> 
             .file(path.display().to_string())
             .hint("restore it from your repository, or delete it and lock again with `mcp.lock`")
     };
-    let leads_out = |root: &Path| !files::target(path).starts_with(root);
-    if root.is_some_and(leads_out) {
+    if root.is_some_and(|root| files::leads_out(path, root)) {
         return Err(broken("it is a link that leads out of the project".to_owned()));
     }
     match files::read_text(path, limits::LOCK_FILE_BYTES) {

@@ -14,6 +14,7 @@ use protocol::{
 
 use super::Manager;
 use super::configuring::{blocking, dir};
+use super::gating::check_inside;
 use crate::bundle;
 use crate::config::{secret, validate};
 
@@ -62,6 +63,10 @@ impl Manager {
 
     /// `mcp.import`: writes the servers of another program's configuration; starts none.
     pub async fn import(&self, request: &RequestContext, params: McpImport) -> Result<Imported, Error> {
+        if let Some(source) = &params.source {
+            let (root, source) = (self.root(&params.directory)?, PathBuf::from(source));
+            blocking(move || check_source(&source, &root)).await?;
+        }
         if let (None, Some(source)) = (&params.text, &params.source)
             && bundle::is_bundle(source)
         {
@@ -196,7 +201,13 @@ impl Manager {
     ) -> Result<McpImportDetectResult, Error> {
         let root = self.root(&params.directory)?;
         let places = self.places(&root);
-        let sources = blocking(move || Ok(places.iter().filter_map(looked_at).collect())).await?;
+        let looked = move || {
+            Ok(places
+                .iter()
+                .filter_map(|place| looked_at(place, &root))
+                .collect())
+        };
+        let sources = blocking(looked).await?;
         Ok(McpImportDetectResult { sources })
     }
 
@@ -241,10 +252,16 @@ impl Manager {
                 Layer::Project => Scope::Project,
                 _ => continue,
             };
+            let gate = server.gate();
             if scope.is_some_and(|scope| scope != of)
                 || server.is_empty
-                || matches!(server.gate(), Gate::Pending { .. })
+                || matches!(gate, Gate::Pending { .. })
             {
+                continue;
+            }
+            // Another program would run it without a question.
+            if let Some(why) = kept_back(&gate) {
+                warnings.push(format!("`{}` is left out: {why}", server.name));
                 continue;
             }
             if entries.contains_key(&*server.name) {
@@ -257,9 +274,10 @@ impl Manager {
             entries.insert(server.name.to_string(), ServerEntry::clone(&server.entry()));
         }
         for name in wanted.into_iter().flatten() {
-            if !entries.contains_key(&**name) {
+            let begin = format!("`{name}` ");
+            if !entries.contains_key(&**name) && !warnings.iter().any(|said| said.starts_with(&begin)) {
                 warnings.push(format!(
-                    "`{name}` is left out: it is no entry of yours or of the project, or waits for a decision"
+                    "{begin}is left out: it is no entry of yours or of the project, or waits for a decision"
                 ));
             }
         }
@@ -316,6 +334,20 @@ impl Manager {
             needs,
             warnings,
         }
+    }
+}
+
+/// Why an entry that does not run here is not given to a program that would run it.
+fn kept_back(gate: &Gate) -> Option<String> {
+    match gate {
+        Gate::NeedsTrust => Some(
+            "its project is not trusted, and another program would run it at once; look at what it would run, and \
+             trust the project first"
+                .to_owned(),
+        ),
+        Gate::Refused => Some("it was refused here; switch it on first if it may run after all".to_owned()),
+        Gate::Forbidden { reason } => Some(format!("the administrator of this machine does not allow it: {reason}")),
+        Gate::Open | Gate::Pending { .. } | Gate::Outside { .. } => None,
     }
 }
 
@@ -387,6 +419,23 @@ fn ask_for(needs: &mut Vec<ImportNeed>, need: Need, server: &str) {
     });
 }
 
+/// Refuses a file of the project that lies somewhere else, however its path is spelled.
+fn check_source(source: &Path, root: &Path) -> Result<(), Error> {
+    let is_root = |step: &&Path| std::fs::canonicalize(step).is_ok_and(|real| real == root);
+    let Some(below) = source
+        .ancestors()
+        .find(is_root)
+        .and_then(|base| source.strip_prefix(base).ok())
+    else {
+        return Ok(());
+    };
+    check_inside(&root.join(below), root).map_err(|error| {
+        error
+            .path("/source")
+            .hint("name the file that the link leads to, if its servers are wanted")
+    })
+}
+
 /// Another program's file.
 fn read_file(path: &Path) -> Result<String, Error> {
     let fault = |kind: ErrorKind, why: String| {
@@ -452,7 +501,7 @@ pub(super) fn broken(path: &Path, fault: &Fault) -> Error {
 }
 
 /// What a file of another program holds; nothing where it is not there or holds no server.
-fn looked_at(place: &Place) -> Option<ImportSource> {
+fn looked_at(place: &Place, root: &Path) -> Option<ImportSource> {
     if !place.path.is_file() {
         return None;
     }
@@ -466,7 +515,11 @@ fn looked_at(place: &Place) -> Option<ImportSource> {
         problems: Vec::new(),
         id: id.clone(),
     };
-    match read_servers(&place.path) {
+    let servers = match place.scope {
+        Scope::Project => check_inside(&place.path, root).and_then(|()| read_servers(&place.path)),
+        Scope::User => read_servers(&place.path),
+    };
+    match servers {
         Ok(harvest) if harvest.found.is_empty() => return None,
         Ok(harvest) => {
             for one in harvest.found {

@@ -260,13 +260,9 @@ fn kind(action: &Action) -> &'static str {
     }
 }
 
-/// The error of a project whose folder leads somewhere else.
+/// The error of a file of a project that lies somewhere else.
 pub(super) fn check_inside(path: &std::path::Path, root: &std::path::Path) -> Result<(), Error> {
-    let folder = path.parent().unwrap_or(path);
-    let leads_out = [path, folder]
-        .into_iter()
-        .any(|path| !files::target(path).starts_with(root));
-    if !leads_out {
+    if !files::leads_out(path, root) {
         return Ok(());
     }
     Err(Error::new(

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::Manager;
 use super::configuring::{blocking, dir};
 use super::exchanging::broken;
+use super::gating::check_inside;
 use crate::config::secret;
 use crate::exchange::programs::{self, Place};
 use crate::exchange::stand_ins::StandIns;
@@ -28,6 +29,9 @@ impl Manager {
         let (Some(form), Some(place)) = (programs::form(params.client), place) else {
             return Err(no_file(params.client, scope));
         };
+        if place.scope == Scope::Project {
+            check_inside(&place.path, &root)?;
+        }
         if params.secrets == Some(ExportSecrets::Mask) {
             let message = "a masked secret is of no use to another program";
             return Err(Error::new(ErrorKind::InvalidParams, message).path("/secrets"));
@@ -43,16 +47,18 @@ impl Manager {
         let scope = params.servers.is_none().then_some(place.scope);
         let (entries, warnings) = self.to_export(root, scope, params.servers.as_deref())?;
         let now = self.core.env.now();
-        let lock = self.core.env.data_dir().join("sync");
+        let data = self.core.env.data_dir().to_owned();
         blocking(move || {
             let writing = Writing {
                 form,
                 place,
+                program: params.client,
+                data,
                 secrets: params.secrets.unwrap_or(ExportSecrets::Reference),
                 replace: params.replace == Some(true),
                 dry_run: params.dry_run == Some(true),
             };
-            writing.run(&entries, warnings, &lock, now)
+            writing.run(&entries, warnings, now)
         })
         .await
     }
@@ -272,6 +278,9 @@ fn changes(here: Option<&ServerEntry>, there: Option<&ServerEntry>) -> Vec<SyncC
 struct Writing {
     form: Form,
     place: Place,
+    program: ExportFormat,
+    /// Our own folder, with the lock and the copies.
+    data: PathBuf,
     secrets: ExportSecrets,
     replace: bool,
     dry_run: bool,
@@ -282,15 +291,13 @@ impl Writing {
         &self,
         entries: &BTreeMap<String, ServerEntry>,
         warnings: Vec<String>,
-        lock: &Path,
         now: u64,
     ) -> Result<Synced, Error> {
         let path = &self.place.path;
         // Other programs know nothing of our locks: this one lies with our own files and keeps two of us apart.
-        if let Some(folder) = lock.parent() {
-            files::create_private_dir(folder).map_err(|error| self.failed(&error))?;
-        }
-        let _lock = files::Lock::take(lock, limits::LOCK_WAIT).map_err(|error| self.failed(&error))?;
+        files::create_private_dir(&self.data).map_err(|error| self.failed(&error))?;
+        let lock = self.data.join("sync");
+        let _lock = files::Lock::take(&lock, limits::LOCK_WAIT).map_err(|error| self.failed(&error))?;
         let before = read(path)?;
         let mut synced = nothing(path);
         synced.warnings = warnings;
@@ -395,7 +402,7 @@ impl Writing {
         Ok(is_written)
     }
 
-    /// Writes the file in one step, with a copy of what it was beside it.
+    /// Writes the file in one step, after a copy of what it was.
     fn write(
         &self,
         before: Option<&str>,
@@ -410,11 +417,7 @@ impl Writing {
         }
         let mut backup = None;
         if let Some(before) = before {
-            let mut name = path.as_os_str().to_owned();
-            name.push(format!(".backup-{now}"));
-            let copy = PathBuf::from(name);
-            files::write_private(&copy, before.as_bytes()).map_err(failed)?;
-            backup = Some(dir(&copy));
+            backup = Some(dir(&self.keep(before, now).map_err(failed)?));
         }
         if read(path)?.as_deref() != before {
             let message = format!("`{}` was changed by another program meanwhile", path.display());
@@ -429,6 +432,18 @@ impl Writing {
             files::write_shared(path, text.as_bytes()).map_err(failed)?;
         }
         Ok(backup)
+    }
+
+    /// A copy of the file as it was. It may hold secrets, and its folder may be a repository: it lies with our own files.
+    fn keep(&self, before: &str, now: u64) -> std::io::Result<PathBuf> {
+        let folder = self.data.join("backups");
+        files::create_private_dir(&folder)?;
+        let file = self.place.path.file_name().unwrap_or_default().to_string_lossy();
+        let copy = |at: u64| folder.join(format!("{}-{file}.backup-{at}", self.program));
+        let copy = (now..).map(copy).find(|copy| !copy.exists());
+        let copy = copy.ok_or(std::io::ErrorKind::AlreadyExists)?;
+        files::write_private(&copy, before.as_bytes())?;
+        Ok(copy)
     }
 
     fn failed(&self, error: &std::io::Error) -> Error {

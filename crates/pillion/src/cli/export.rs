@@ -110,7 +110,7 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
 /// For the person's eyes only: it may hold secrets, and a configuration says what runs here.
 fn write(file: &std::path::Path, text: &str) -> Result<(), Failure> {
     let shown = file.display();
-    if file.exists() {
+    if file.symlink_metadata().is_ok() {
         return Err(Failure::new(format!("`{shown}` exists already"))
             .hint("name another file; `pillion sync` writes into a configuration that is there"));
     }

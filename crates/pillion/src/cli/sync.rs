@@ -12,7 +12,7 @@ use super::terminal::one_line;
 
 /// Write your servers into another program's configuration, or take over what stands there only
 ///
-/// The rest of that file stays as it is, comments too, and a copy of it is kept beside it. Without a program, say what
+/// The rest of that file stays as it is, comments too, and a copy of it is kept in the data folder. Without a program, say what
 /// is on this machine.
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -109,6 +109,21 @@ impl Shared {
         };
     }
 
+    /// Remembers what the server asks somebody without a token for, unless a request was refused meanwhile: that knows more.
+    pub fn remember_first(&self, key: &Key, challenge: Option<Challenge>) {
+        if let Some(challenge) = challenge {
+            lock(&self.challenges).entry(key.clone()).or_insert(challenge);
+        }
+    }
+
+    /// What was asked for is granted. What was asked for meanwhile, with the new token too, stays.
+    pub fn granted(&self, key: &Key, challenge: Option<&Challenge>) {
+        let mut challenges = lock(&self.challenges);
+        if challenges.get(key) == challenge {
+            challenges.remove(key);
+        }
+    }
+
     /// Whether a login is under way in this process.
     pub fn is_under_way(&self, key: &Key) -> bool {
         lock(&self.flows).contains_key(key)
@@ -204,8 +219,7 @@ impl Authorizer {
         tokio::spawn(async move {
             let outcome = flow::finish(prepared.waiting, prepared.lifetime, received, cancel).await;
             if outcome.is_ok() {
-                // What was asked for is granted; the next refusal asks for itself.
-                entered.shared.remember(&entered.key, None);
+                entered.shared.granted(&entered.key, prepared.answers.as_ref());
             }
             entered.leave();
             // Nobody may be interested any more.

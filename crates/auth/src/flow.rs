@@ -11,6 +11,7 @@ use crate::authorizer::Shared;
 use crate::callback::page::Page;
 use crate::callback::redirect::{Fault, Outcome, Pasted, Plan, Redirect};
 use crate::callback::{Browser, Listener};
+use crate::challenge::Challenge;
 use crate::client::ClientKind;
 use crate::clock;
 use crate::discovery::{self, Trail};
@@ -64,6 +65,8 @@ pub(crate) struct Prepared {
     pub user_code: Option<String>,
     pub lifetime: Duration,
     pub waiting: Waiting,
+    /// What the server asked for that this login is about.
+    pub answers: Option<Challenge>,
 }
 
 /// Discovers, listens and registers, in this order: nothing is registered for a login that cannot take place.
@@ -75,12 +78,13 @@ pub(crate) async fn prepare(shared: Arc<Shared>, settings: Arc<Settings>) -> Res
         match probe::challenge(&shared.web, &settings).await {
             Ok((status, challenge)) => {
                 lets_in = (200..300).contains(&status).then_some(status);
-                shared.remember(&key, challenge);
+                shared.remember_first(&key, challenge);
             }
             Err(error) => tracing::debug!("the server was not asked for a challenge: {error}"),
         }
     }
     if !settings.grant.is_interactive() {
+        let answers = shared.challenge(&key);
         grants::acquire(shared, settings).await?;
         return Ok(Prepared {
             url: None,
@@ -88,6 +92,7 @@ pub(crate) async fn prepare(shared: Arc<Shared>, settings: Arc<Settings>) -> Res
             user_code: None,
             lifetime: Duration::ZERO,
             waiting: Waiting::Nobody,
+            answers,
         });
     }
     let plan = match settings.grant {
@@ -136,6 +141,7 @@ pub(crate) async fn prepare(shared: Arc<Shared>, settings: Arc<Settings>) -> Res
     };
     let redirect_uri = listener.as_ref().map(|listener| listener.redirect_uri.clone());
     let scope = grants::scope(&shared, &settings, &discovered, &key);
+    let answers = shared.challenge(&key);
     let client = registration::client(
         &shared.web,
         &settings,
@@ -148,12 +154,17 @@ pub(crate) async fn prepare(shared: Arc<Shared>, settings: Arc<Settings>) -> Res
     .map_err(unwanted)?;
     let context = grants::context(shared, settings, discovered, Some(client), scope);
     match listener {
-        Some(listener) => browser(context, listener, state),
-        None => on_device(context).await,
+        Some(listener) => browser(context, listener, state, answers),
+        None => on_device(context, answers).await,
     }
 }
 
-fn browser(context: Context, listener: Listener, state: String) -> Result<Prepared, AuthError> {
+fn browser(
+    context: Context,
+    listener: Listener,
+    state: String,
+    answers: Option<Challenge>,
+) -> Result<Prepared, AuthError> {
     let pkce = Pkce::new();
     let (Some(endpoint), Some(client)) = (&context.discovered.issuer.authorization_endpoint, &context.client)
     else {
@@ -182,10 +193,11 @@ fn browser(context: Context, listener: Listener, state: String) -> Result<Prepar
             pkce,
             state,
         })),
+        answers,
     })
 }
 
-async fn on_device(context: Context) -> Result<Prepared, AuthError> {
+async fn on_device(context: Context, answers: Option<Challenge>) -> Result<Prepared, AuthError> {
     let device = device::start(&context).await?;
     Ok(Prepared {
         url: Some(device.url.clone()),
@@ -193,6 +205,7 @@ async fn on_device(context: Context) -> Result<Prepared, AuthError> {
         user_code: Some(device.user_code.clone()),
         lifetime: device.lifetime,
         waiting: Waiting::Device(Box::new(context), device),
+        answers,
     })
 }
 

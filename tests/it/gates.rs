@@ -6,7 +6,7 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use self::stands::{
-    STANDS, approved, ask, change_file, change_tool, changed_in_file, decide, holds, program, project_file,
+    STANDS, approved, asked, change_file, change_tool, changed_in_file, decide, holds, program, project_file,
     stored, untrusted, user_file,
 };
 use crate::stories;

@@ -19,7 +19,7 @@ pub(super) struct Stand {
     pub held: bool,
 }
 
-pub(super) fn ask(host: &Host, entry: &Value, scope: &str) {
+fn ask(host: &Host, entry: &Value, scope: &str) {
     host.must(
         "mcp.add",
         json!({ "name": "srv", "entry": entry, "gate": true, "replace": true, "scope": scope }),
@@ -63,7 +63,7 @@ pub(super) fn stored(host: &Host, server: &StdioServer, scope: &str) {
     );
 }
 
-fn asked(_: &TestEnv, host: &Host, server: &StdioServer) {
+pub(super) fn asked(_: &TestEnv, host: &Host, server: &StdioServer) {
     ask(host, &server.entry(), "user");
 }
 

@@ -9,12 +9,15 @@ use serde_json::{Value, json};
 
 use crate::stories;
 use crate::support::peer::endpoints;
-use crate::support::{Host, HostOptions, PeerClient, RpcError, TestEnv, clock, frames};
+use crate::support::{
+    AuthorizationServer, Host, HostOptions, HttpHost, PeerClient, RpcError, TestEnv, browser, clock, frames,
+};
 
 pub fn stories() -> Vec<Trial> {
     stories!("peers":
         tokens_are_tiers, pages_and_strangers_stay_out, a_posted_server_waits_for_the_person, patches_are_all_or_none,
         every_carrier_answers_alike, odd_messages_over_every_carrier, news_by_websocket, questions_never_reach_a_peer,
+        a_login_is_the_persons,
         only_open_directories, bodies_are_bounded, the_file_goes_with_the_endpoint, a_killed_endpoint_is_tidied_away, only_loopback,
     )
 }
@@ -560,6 +563,77 @@ fn questions_never_reach_a_peer() {
         message["result"]["action"].is_string()
     });
     assert_eq!(reply["result"]["action"], "decline");
+}
+
+/// A peer may ask for a login; what is stored and what the person began is not its own.
+fn a_login_is_the_persons() {
+    let env = TestEnv::new();
+    let authority = AuthorizationServer::start();
+    let plain = env.plain_server("plain", json!({}));
+    let web = HttpHost::plain(&json!({}));
+    let open = web.entry();
+    env.write_config(&json!({ "srv": authority.entry(), "plain": plain.entry(), "open": open }));
+    let (host, ..) = start(&env);
+    let peer = PeerClient::by_post(&env, "full");
+    let auth = |server: &str, action: &str| {
+        let params = json!({ "directory": host.directory(), "server": server, "action": action });
+        peer.ask("mcp.auth", &params)
+    };
+    let refused = |server: &str, action: &str| {
+        let error = auth(server, action).expect_err("refused");
+        assert_eq!(error.kind(), "forbidden", "{server} {action}");
+        assert!(
+            error.data["hint"].is_string() && error.data["candidates"].is_null(),
+            "{:?}",
+            error.data
+        );
+    };
+    let begin = || host.must("mcp.auth", json!({ "server": "srv" }));
+
+    // It may begin one that is wanted, and end it.
+    host.start_server("srv");
+    let began = auth("srv", "start").expect("a login");
+    assert!(began["url"].is_string());
+    host.wait_state("srv", "authorizing");
+    refused("srv", "complete");
+    auth("srv", "cancel").expect("its own");
+    host.wait_state("srv", "needs_auth");
+
+    // One that the person began goes on whatever a peer says.
+    let ack = begin();
+    for action in ["start", "cancel", "complete", "forget"] {
+        refused("srv", action);
+    }
+    assert_eq!(browser::open(ack["url"].as_str().expect("an address")), Some(200));
+    host.wait_state("srv", "ready");
+
+    // What is stored is kept, and nothing is told of it.
+    for server in ["srv", "#nope", "open", "plain", "nobody"] {
+        refused(server, "forget");
+        refused(server, "complete");
+    }
+    refused("srv", "start");
+    let stored = host.must("mcp.auth.list", json!({}))["credentials"].take();
+    assert_eq!(stored.as_array().map(Vec::len), Some(1));
+    env.write_config(&json!({ "open": open }));
+    host.must("mcp.reload", json!({}));
+    let orphan = host.must("mcp.auth.list", json!({}))["credentials"][0]["server"].take();
+    refused(orphan.as_str().expect("a handle"), "forget");
+    let unknown = auth("#nope", "start").expect_err("no such server");
+    assert!(
+        !unknown.data["candidates"].to_string().contains('#'),
+        "{:?}",
+        unknown.data
+    );
+    assert_eq!(
+        host.must("mcp.auth.list", json!({}))["credentials"][0]["server"],
+        orphan
+    );
+
+    // The person's own word about a server that has no login stops nothing.
+    host.start_server("open");
+    let kept = host.must("mcp.auth", json!({ "server": "open", "action": "forget" }));
+    assert_eq!(kept["server"]["state"], "ready");
 }
 
 fn only_open_directories() {

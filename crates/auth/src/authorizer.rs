@@ -89,11 +89,30 @@ pub(crate) struct Shared {
     next_flow: AtomicU64,
 }
 
+/// Who begins or ends a login.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Starter {
+    /// The person, who may end any.
+    Person,
+    /// Another program, which may end what one of its kind began.
+    Program,
+}
+
 /// A login that is under way.
 struct Flow {
     number: u64,
+    by: Starter,
     cancel: CancellationToken,
     pastes: mpsc::Sender<Paste>,
+}
+
+impl Flow {
+    fn may_be_ended(&self, by: Starter) -> Result<(), AuthError> {
+        match (by, self.by) {
+            (Starter::Program, Starter::Person) => Err(AuthError::Foreign),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Shared {
@@ -184,19 +203,25 @@ impl Authorizer {
         self.0.is_under_way(key)
     }
 
-    /// Starts a login. One that is under way for the same server is cancelled.
-    pub async fn start(&self, settings: Settings) -> Result<Started, AuthError> {
+    /// Starts a login. One that is under way for the same server is cancelled, where `by` may end it.
+    pub async fn start(&self, settings: Settings, by: Starter) -> Result<Started, AuthError> {
         let key = settings.key();
         let cancel = CancellationToken::new();
         let (pastes, received) = mpsc::channel(4);
         let number = self.0.next_flow.fetch_add(1, Ordering::Relaxed);
         let flow = Flow {
             number,
+            by,
             cancel: cancel.clone(),
             pastes,
         };
-        if let Some(earlier) = lock(&self.0.flows).insert(key.clone(), flow) {
-            earlier.cancel.cancel();
+        {
+            let mut flows = lock(&self.0.flows);
+            if let Some(earlier) = flows.get(&key) {
+                earlier.may_be_ended(by)?;
+                earlier.cancel.cancel();
+            }
+            flows.insert(key.clone(), flow);
         }
         let entered = Entered {
             shared: Arc::clone(&self.0),
@@ -228,15 +253,16 @@ impl Authorizer {
         Ok(started)
     }
 
-    /// Ends the login that is under way. Says whether there was one.
-    pub fn cancel(&self, key: &Key) -> bool {
-        match lock(&self.0.flows).remove(key) {
-            Some(flow) => {
-                flow.cancel.cancel();
-                true
-            }
-            None => false,
-        }
+    /// Ends the login that is under way, where `by` may end it. Says whether there was one.
+    pub fn cancel(&self, key: &Key, by: Starter) -> Result<bool, AuthError> {
+        let mut flows = lock(&self.0.flows);
+        let Some(flow) = flows.get(key) else {
+            return Ok(false);
+        };
+        flow.may_be_ended(by)?;
+        flow.cancel.cancel();
+        flows.remove(key);
+        Ok(true)
     }
 
     /// Finishes the login that is under way with what a person pasted. Answers after the exchange.
@@ -254,7 +280,7 @@ impl Authorizer {
 
     /// Drops registration and tokens, and tells the authorization server where it wants to know (RFC 7009).
     pub async fn forget(&self, key: &Key, settings: Option<&Settings>) -> Result<(), AuthError> {
-        self.cancel(key);
+        self.cancel(key, Starter::Person)?;
         self.0.remember(key, None);
         let Some(record) = self.0.store.read(key) else {
             return Ok(());

@@ -66,6 +66,9 @@ pub enum AuthError {
     Cancelled,
     #[error("no login is under way")]
     NoLogin,
+    /// Another program may not take the person's login over.
+    #[error("a login that somebody else began is under way")]
+    Foreign,
     #[error(
         "the token request was refused with HTTP status {status}: `{error}`{}",
         described(description)
@@ -156,6 +159,7 @@ impl AuthError {
             }
             AuthError::BadRedirect(_) => "paste the whole address of the page the browser ended on",
             AuthError::Cancelled | AuthError::NoLogin => "start a login with `mcp.auth`",
+            AuthError::Foreign => "wait until it has ended; the person at the host can end it",
             AuthError::TokenRefused { error, .. } if error == "invalid_client" => {
                 "check `oauth.clientId` and `oauth.clientSecret`"
             }

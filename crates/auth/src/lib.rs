@@ -33,7 +33,7 @@ mod token;
 pub mod vault;
 mod web;
 
-pub use authorizer::{Authorizer, Stored};
+pub use authorizer::{Authorizer, Starter, Stored};
 pub use callback::redirect::redirect_url;
 pub use challenge::{Challenge, bearer};
 pub use client::ClientKind;

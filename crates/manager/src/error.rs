@@ -149,6 +149,7 @@ pub(crate) fn auth_error(error: &AuthError) -> Error {
         AuthError::Denied { .. } => ErrorKind::AuthDenied,
         AuthError::TimedOut { .. } => ErrorKind::AuthTimedOut,
         AuthError::Cancelled => ErrorKind::AuthCancelled,
+        AuthError::Foreign => ErrorKind::Forbidden,
         AuthError::StateMismatch => ErrorKind::StateMismatch,
         AuthError::RegistrationNeeded { .. } => ErrorKind::RegistrationNeeded,
         AuthError::RedirectBusy { .. } => ErrorKind::RedirectBusy,

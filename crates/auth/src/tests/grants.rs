@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::jwt::SigningKey;
-use crate::{Attempts, AuthError, Enterprise, Grant, Secret, SigningSettings, Verdict};
+use crate::{Attempts, AuthError, Enterprise, Grant, Secret, SigningSettings, Starter, Verdict};
 
 /// The claims of a JWT.
 fn claims(jwt: &str) -> Value {
@@ -177,7 +177,10 @@ async fn a_person_logs_in_on_another_device() {
     scripted.on("POST /token", [pending, token("at-1", None, 3600)]);
     let mut settings = scripted.settings();
     settings.grant = Grant::DeviceCode;
-    let started = process(folder.path()).start(settings).await.unwrap();
+    let started = process(folder.path())
+        .start(settings, Starter::Person)
+        .await
+        .unwrap();
     assert_eq!(started.user_code.as_deref(), Some("ABCD-EFGH"));
     assert!(started.url.unwrap().ends_with("/activate"));
     started.completion.await.unwrap().unwrap();
@@ -202,7 +205,7 @@ async fn a_bound_token_comes_with_a_fresh_proof_and_the_servers_nonce() {
     let mut settings = scripted.settings();
     settings.dpop = true;
     let authorizer = process(folder.path());
-    let started = authorizer.start(settings.clone()).await.unwrap();
+    let started = authorizer.start(settings.clone(), Starter::Person).await.unwrap();
     assert_eq!(browse(&started.url.unwrap()).await.0, 200);
     started.completion.await.unwrap().unwrap();
     let proofs: Vec<Value> = scripted

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::AuthError;
+use crate::{AuthError, Starter};
 
 #[tokio::test]
 async fn a_login_from_the_challenge_to_the_token() {
@@ -11,7 +11,7 @@ async fn a_login_from_the_challenge_to_the_token() {
     let authorizer = process(folder.path());
     let settings = scripted.settings();
     let key = settings.key();
-    let started = authorizer.start(settings.clone()).await.unwrap();
+    let started = authorizer.start(settings.clone(), Starter::Person).await.unwrap();
     assert!(authorizer.is_pending(&key));
     let url = started.url.unwrap();
     let (status, page) = browse(&url).await;
@@ -78,7 +78,10 @@ async fn a_login_from_the_challenge_to_the_token() {
 async fn strangers_at_the_listener_do_not_disturb_a_login() {
     let (scripted, folder) = (Scripted::start().await, tempfile::tempdir().unwrap());
     let authorizer = process(folder.path());
-    let started = authorizer.start(scripted.settings()).await.unwrap();
+    let started = authorizer
+        .start(scripted.settings(), Starter::Person)
+        .await
+        .unwrap();
     let redirect = started.redirect_uri.unwrap();
     assert_eq!(
         browse(&redirect.replace("/callback", "/favicon.ico")).await.0,
@@ -110,7 +113,10 @@ async fn strangers_at_the_listener_do_not_disturb_a_login() {
 async fn end_with(scripted: &Scripted, parameters: &str) -> (AuthError, String) {
     let folder = tempfile::tempdir().unwrap();
     let authorizer = process(folder.path());
-    let started = authorizer.start(scripted.settings()).await.unwrap();
+    let started = authorizer
+        .start(scripted.settings(), Starter::Person)
+        .await
+        .unwrap();
     let url: Url = started.url.unwrap().parse().unwrap();
     let state = url.query_pairs().find(|(name, _)| name == "state").unwrap().1;
     let (_, page) = browse(&format!(
@@ -169,7 +175,7 @@ async fn an_address_can_be_pasted_instead() {
         authorizer.complete(&key, "code").await,
         Err(AuthError::NoLogin)
     ));
-    let started = authorizer.start(settings).await.unwrap();
+    let started = authorizer.start(settings, Starter::Person).await.unwrap();
     let url: Url = started.url.unwrap().parse().unwrap();
     let state = url.query_pairs().find(|(name, _)| name == "state").unwrap().1;
     let redirect = started.redirect_uri.unwrap();
@@ -196,19 +202,24 @@ async fn one_login_per_server_and_cancelled_ones_end_at_once() {
     let authorizer = process(folder.path());
     let settings = scripted.settings();
     let key = settings.key();
-    let first = authorizer.start(settings.clone()).await.unwrap();
-    let second = authorizer.start(settings).await.unwrap();
+    let first = authorizer.start(settings.clone(), Starter::Person).await.unwrap();
+    let second = authorizer.start(settings, Starter::Person).await.unwrap();
     assert!(matches!(
         first.completion.await.unwrap(),
         Err(AuthError::Cancelled)
     ));
     assert!(authorizer.is_pending(&key));
-    assert!(authorizer.cancel(&key));
+    // Another program neither ends it nor takes its place.
+    assert!(authorizer.cancel(&key, Starter::Program).is_err());
+    let foreign = authorizer.start(scripted.settings(), Starter::Program).await;
+    assert!(matches!(foreign, Err(AuthError::Foreign)));
+    assert!(authorizer.is_pending(&key));
+    assert!(authorizer.cancel(&key, Starter::Person).unwrap());
     assert!(matches!(
         second.completion.await.unwrap(),
         Err(AuthError::Cancelled)
     ));
-    assert!(!authorizer.cancel(&key) && !authorizer.is_pending(&key));
+    assert!(!authorizer.cancel(&key, Starter::Person).unwrap() && !authorizer.is_pending(&key));
     assert!(
         client()
             .build()
@@ -229,7 +240,10 @@ async fn nothing_is_registered_for_a_login_that_cannot_take_place() {
     let mut settings = scripted.settings();
     settings.callback_port = Some(port);
     let refused = |error: AuthError| error.to_string();
-    let error = authorizer.start(settings.clone()).await.unwrap_err();
+    let error = authorizer
+        .start(settings.clone(), Starter::Person)
+        .await
+        .unwrap_err();
     assert!(refused(error).contains(&port.to_string()));
     drop(busy);
     let good = scripted.settings();
@@ -250,18 +264,21 @@ async fn nothing_is_registered_for_a_login_that_cannot_take_place() {
     ];
     for (change, expected) in rows {
         scripted.metadata(change);
-        let error = authorizer.start(good.clone()).await.unwrap_err();
+        let error = authorizer.start(good.clone(), Starter::Person).await.unwrap_err();
         assert!(refused(error).contains(expected), "{expected}");
     }
     assert!(scripted.seen("POST /register").is_empty());
     assert!(!authorizer.is_pending(&good.key()));
     scripted.metadata(json!({"registration_endpoint": null}));
-    let error = authorizer.start(settings.clone()).await.unwrap_err();
+    let error = authorizer
+        .start(settings.clone(), Starter::Person)
+        .await
+        .unwrap_err();
     let expected = format!("http://127.0.0.1:{port}/mcp/oauth/callback");
     assert!(matches!(error, AuthError::RegistrationNeeded { redirect_uri } if redirect_uri == expected));
     settings.client_id = Some("mine".to_owned());
     settings.issuer = Some("https://another.example".to_owned());
-    let error = authorizer.start(settings).await.unwrap_err();
+    let error = authorizer.start(settings, Starter::Person).await.unwrap_err();
     assert!(matches!(error, AuthError::ForeignIssuer { .. }), "{error}");
 }
 
@@ -274,7 +291,7 @@ async fn a_fixed_port_keeps_its_registration() {
     settings.callback_port = Some(free.local_addr().unwrap().port());
     drop(free);
     for _ in 0..2 {
-        let started = authorizer.start(settings.clone()).await.unwrap();
+        let started = authorizer.start(settings.clone(), Starter::Person).await.unwrap();
         assert_eq!(browse(&started.url.unwrap()).await.0, 200);
         started.completion.await.unwrap().unwrap();
     }
@@ -293,11 +310,17 @@ async fn a_server_without_metadata_is_its_own_authorization_server() {
         [answer(404, &json!({}))],
     );
     let authorizer = process(folder.path());
-    let started = authorizer.start(scripted.settings()).await.unwrap();
+    let started = authorizer
+        .start(scripted.settings(), Starter::Person)
+        .await
+        .unwrap();
     assert_eq!(browse(&started.url.unwrap()).await.0, 200);
     started.completion.await.unwrap().unwrap();
     scripted.on("POST /register", [answer(404, &json!({}))]);
-    let error = authorizer.start(scripted.settings()).await.unwrap_err();
+    let error = authorizer
+        .start(scripted.settings(), Starter::Person)
+        .await
+        .unwrap_err();
     assert!(matches!(error, AuthError::NoMetadata { .. }), "{error}");
 }
 

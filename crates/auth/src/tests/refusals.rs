@@ -4,7 +4,7 @@ use http::HeaderValue;
 use serde_json::json;
 
 use super::*;
-use crate::{Attempts, AuthError, ServerTokens, Verdict};
+use crate::{Attempts, AuthError, ServerTokens, Starter, Verdict};
 
 async fn refused(
     source: &ServerTokens,
@@ -85,7 +85,10 @@ async fn a_missing_scope_is_asked_for_with_what_was_granted() {
     };
     assert!(error.to_string().contains("files:write"));
     assert!(scripted.seen("POST /token").is_empty());
-    let started = authorizer.start(scripted.settings()).await.unwrap();
+    let started = authorizer
+        .start(scripted.settings(), Starter::Person)
+        .await
+        .unwrap();
     browse(&started.url.unwrap()).await;
     started.completion.await.unwrap().unwrap();
     assert_eq!(
@@ -124,7 +127,10 @@ async fn another_issuer_sees_nothing_of_the_old_one() {
         json!({"issuer": "https://old.example", "client": {"id": "c-old"}}),
     );
     let authorizer = process(folder.path());
-    let started = authorizer.start(scripted.settings()).await.unwrap();
+    let started = authorizer
+        .start(scripted.settings(), Starter::Person)
+        .await
+        .unwrap();
     browse(&started.url.unwrap()).await;
     started.completion.await.unwrap().unwrap();
     assert_eq!(scripted.seen("POST /register").len(), 1);
@@ -141,10 +147,13 @@ async fn another_issuer_sees_nothing_of_the_old_one() {
     );
     let mut settings = scripted.settings();
     settings.client_id = Some("mine".to_owned());
-    let error = authorizer.start(settings.clone()).await.unwrap_err();
+    let error = authorizer
+        .start(settings.clone(), Starter::Person)
+        .await
+        .unwrap_err();
     assert!(matches!(error, AuthError::ForeignIssuer { .. }), "{error}");
     settings.issuer = Some(scripted.0.origin.clone());
-    assert!(authorizer.start(settings).await.is_ok());
+    assert!(authorizer.start(settings, Starter::Person).await.is_ok());
 }
 
 #[tokio::test]
@@ -191,7 +200,10 @@ async fn one_login_is_for_all_requests_that_wait_for_it() {
         .await;
         assert!(matches!(verdict, Verdict::Login(_)), "{challenge}: {verdict:?}");
     }
-    let started = authorizer.start(scripted.settings()).await.unwrap();
+    let started = authorizer
+        .start(scripted.settings(), Starter::Person)
+        .await
+        .unwrap();
     let url = Url::parse(started.url.as_deref().unwrap()).unwrap();
     let scope = url.query_pairs().find(|(name, _)| name == "scope").unwrap().1;
     assert!(scope.contains("files:write"), "{scope}");

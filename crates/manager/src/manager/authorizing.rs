@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use auth::{AuthError, ClientKind, Key};
+use auth::{AuthError, ClientKind, Key, Starter};
 use protocol::{
     AuthAck, AuthAction, Challenge, Check, CheckLevel, Credential, DebugReport, Dir, Error, ErrorKind,
-    KeptIn, McpAuth, McpAuthList, McpAuthListResult, McpDebug, OauthSetting, Registration, ServerName,
+    KeptIn, McpAuth, McpAuthList, McpAuthListResult, McpDebug, OauthSetting, Registration, ServerName, Tier,
 };
 
 use super::Manager;
@@ -19,6 +19,17 @@ impl Manager {
     /// `mcp.auth`.
     pub async fn auth(&self, request: &RequestContext, params: McpAuth) -> Result<AuthAck, Error> {
         let action = params.action.unwrap_or(AuthAction::Start);
+        let by = match request.tier {
+            Tier::Local => Starter::Person,
+            _ => Starter::Program,
+        };
+        // Said before anything is looked up: what is stored is nobody's business but the person's.
+        if by == Starter::Program && matches!(action, AuthAction::Forget | AuthAction::Complete) {
+            let message = format!("only the person at the host may {action} a login");
+            return Err(Error::new(ErrorKind::Forbidden, message)
+                .path("/action")
+                .hint("another program may begin a login that a server asks for, and cancel what it began"));
+        }
         if action == AuthAction::Forget && params.server.starts_with('#') {
             return self.forget_orphan(&params.server).await;
         }
@@ -31,18 +42,24 @@ impl Manager {
                 if let Some(refusal) = server.refusal() {
                     return Err(refusal);
                 }
-                let start = self.start_login(&server);
+                if by == Starter::Program && !self.wants_login(&server, &key) {
+                    let message = format!("`{}` has a login", server.name);
+                    return Err(Error::new(ErrorKind::Forbidden, message)
+                        .server(server.name.clone())
+                        .hint("only the person at the host may replace a login"));
+                }
+                let start = self.start_login(&server, by);
                 tokio::select! {
                     started = start => started,
                     () = request.cancel.cancelled() => {
-                        authorizer.cancel(&key);
+                        let _ = authorizer.cancel(&key, by);
                         server.login_moved();
                         Err(Error::new(ErrorKind::Cancelled, "cancelled by the host"))
                     }
                 }
             }
             AuthAction::Cancel => {
-                authorizer.cancel(&key);
+                authorizer.cancel(&key, by).map_err(of_server)?;
                 Ok(AuthAck::default())
             }
             AuthAction::Complete => {
@@ -59,6 +76,9 @@ impl Manager {
                 Ok(self.with_record(&server, &params.directory))
             }
             AuthAction::Forget => {
+                if authorizer.stored(&key).is_none() && !authorizer.is_pending(&key) {
+                    return Ok(self.with_record(&server, &params.directory));
+                }
                 server.stop().await;
                 let settings = login::settings(&server).await.ok();
                 let forgotten = authorizer.forget(&key, settings.as_ref()).await;
@@ -76,12 +96,20 @@ impl Manager {
         }
     }
 
-    async fn start_login(&self, server: &Arc<Server>) -> Result<AuthAck, Error> {
+    /// Whether there is no login, or none that is of use.
+    fn wants_login(&self, server: &Server, key: &Key) -> bool {
+        let stored = self.core.authorizer().stored(key);
+        server.needs_login() || !stored.is_some_and(|stored| stored.is_usable())
+    }
+
+    async fn start_login(&self, server: &Arc<Server>, by: Starter) -> Result<AuthAck, Error> {
         let settings = login::settings(server)
             .await
             .map_err(|error| error.server(server.name.clone()))?;
-        let started = match self.core.authorizer().start(settings).await {
+        let started = match self.core.authorizer().start(settings, by).await {
             Ok(started) => started,
+            // The login under way goes on.
+            Err(error @ AuthError::Foreign) => return Err(auth_error(&error).server(server.name.clone())),
             Err(error) => {
                 server.login_failed(&error);
                 return Err(auth_error(&error).server(server.name.clone()));

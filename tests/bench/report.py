@@ -101,7 +101,7 @@ Measured by this command, which builds everything, runs {rounds} rounds and writ
     {command}
 
 The harness is `tests/bench`.
-It compares three things in one run: a *bare pipe* (the harness speaks to the servers itself), the *null-sidecar* (a program that forwards frames and does nothing else), and `pillion serve` in its release build.
+It compares three things in one run: a *bare pipe* (the harness speaks to the servers itself), the *null-sidecar* (a program that forwards frames and does nothing else), and `pillion serve` as it is handed out (`cargo build --profile dist`).
 Each server has 20 tools and answers in microseconds, so what is measured is what stands between.
 Contenders take turns in every round, and ratios are medians over rounds; absolute times say more about the machine than about the program and are not promised.
 A small call is an echo of 25 bytes, one after the other.

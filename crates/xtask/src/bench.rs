@@ -35,7 +35,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if arguments.tools {
         return tools(arguments);
     }
-    let pillion = install::pillion(true)?;
+    let pillion = install::pillion(install::Build::Dist)?;
     let folder = install::root().join("tests/bench");
     let target = install::target().join("bench");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -82,7 +82,7 @@ fn tools(arguments: &Arguments) -> Result<()> {
         .arg("-B")
         .arg(install::root().join("tests/bench/tools/bench.py"))
         .arg("--pillion")
-        .arg(install::pillion(false)?);
+        .arg(install::pillion(install::Build::Debug)?);
     if let Some(path) = &arguments.markdown {
         command.arg("--markdown").arg(path);
     }

@@ -66,7 +66,7 @@ pub struct Outcome {
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let pillion = install::pillion(false)?;
+    let pillion = install::pillion(install::Build::Debug)?;
     let suite = Suite::install()?;
     let mut expected = expected_failures(&install::root().join("tests/conformance/expected-failures.txt"))?;
     let mut passed = 0;

@@ -102,7 +102,7 @@ impl Run {
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let binary = install::pillion(false)?;
+    let binary = install::pillion(install::Build::Debug)?;
     let bin = install::pip(
         &install::root().join("tests/editors/requirements.txt"),
         "editors-neovim",

@@ -18,7 +18,7 @@ const SAID: &str = "You have these notes: ";
 const LINES: usize = 60;
 
 pub fn run(_: &Arguments) -> Result<()> {
-    let pillion = install::pillion(false)?;
+    let pillion = install::pillion(install::Build::Debug)?;
     let folder = install::root().join("tests/hosting");
     let page = std::fs::read_to_string(install::root().join("docs/hosting.md"))?;
     let tools = install::npm(&folder, "hosting")?;

@@ -18,8 +18,17 @@ pub fn target() -> PathBuf {
     }
 }
 
+/// How the binary is built.
+#[derive(Clone, Copy)]
+pub enum Build {
+    /// Quickly, for the tests.
+    Debug,
+    /// As it is handed out: small and fast, and slow to build.
+    Dist,
+}
+
 /// Builds the binary the tools drive and answers where it is; `PILLION_BINARY` names another one to drive.
-pub fn pillion(release: bool) -> Result<PathBuf> {
+pub fn pillion(build: Build) -> Result<PathBuf> {
     if let Some(binary) = std::env::var_os("PILLION_BINARY") {
         let binary = PathBuf::from(binary);
         return binary
@@ -28,12 +37,15 @@ pub fn pillion(release: bool) -> Result<PathBuf> {
     }
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["build", "--quiet", "--package", "pillion", "--bin", "pillion"]);
-    if release {
-        cargo.arg("--release");
-    }
+    let folder = match build {
+        Build::Debug => "debug",
+        Build::Dist => {
+            cargo.args(["--profile", "dist"]);
+            "dist"
+        }
+    };
     run(cargo.current_dir(root()))?;
-    let profile = if release { "release" } else { "debug" };
-    let binary = target().join(profile).join("pillion");
+    let binary = target().join(folder).join("pillion");
     binary
         .canonicalize()
         .with_context(|| binary.display().to_string())

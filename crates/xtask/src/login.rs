@@ -43,7 +43,7 @@ struct Place {
 
 impl Place {
     fn install() -> Result<Place> {
-        let binary = install::pillion(false)?;
+        let binary = install::pillion(install::Build::Debug)?;
         let folder = install::root().join("tests/login");
         let npm = install::npm(&folder, "login-npm")?;
         // The script finds the packages beside it.

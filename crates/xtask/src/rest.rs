@@ -23,7 +23,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let pillion = install::pillion(false)?;
+    let pillion = install::pillion(install::Build::Debug)?;
     let tools = install::pip(&install::root().join("tests/rest/requirements.txt"), "rest")?;
     let home = install::target().join("rest/run");
     if home.exists() {

@@ -86,7 +86,7 @@ pub fn contains(result: &Value, words: &[&str]) -> Result<()> {
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let binary = install::pillion(false)?;
+    let binary = install::pillion(install::Build::Debug)?;
     let npm = install::npm(&install::root().join("tests/servers"), "servers-npm")?;
     let python = install::pip(
         &install::root().join("tests/servers/requirements.txt"),

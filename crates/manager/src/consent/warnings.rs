@@ -43,7 +43,7 @@ pub(crate) fn of(entry: &ServerEntry, layer: Layer, base: &Path) -> Vec<String> 
     warnings.extend(of_address(entry));
     let args = entry.args.as_deref().unwrap_or_default();
     if let Some(command) = &entry.command {
-        if is_shell(command) {
+        if secret::is_shell(command) {
             warnings.push("the command is a shell: its arguments are a program".to_owned());
         } else if secret::runs_code(command, args) {
             warnings.push("its arguments hold a program".to_owned());
@@ -97,22 +97,6 @@ fn of_address(entry: &ServerEntry) -> Vec<String> {
         warnings.push(format!("the host of the address is `{host}`"));
     }
     warnings
-}
-
-fn is_shell(command: &str) -> bool {
-    const SHELLS: [&str; 10] = [
-        "sh",
-        "bash",
-        "zsh",
-        "fish",
-        "dash",
-        "ksh",
-        "cmd",
-        "powershell",
-        "pwsh",
-        "eval",
-    ];
-    SHELLS.contains(&secret::program(command))
 }
 
 /// The folder of the project that brings an entry.

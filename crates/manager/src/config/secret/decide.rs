@@ -120,9 +120,9 @@ fn has_code(args: &[String]) -> bool {
     args.iter().any(|argument| OPTIONS.contains(&&**argument))
 }
 
-/// Shells, interpreters, and what starts other programs.
-pub(crate) fn starts_others(command: &str) -> bool {
-    const NAMES: [&str; 32] = [
+/// Whether all its arguments are a program, one way or another.
+pub(crate) fn is_shell(command: &str) -> bool {
+    const NAMES: [&str; 10] = [
         "sh",
         "bash",
         "zsh",
@@ -133,6 +133,13 @@ pub(crate) fn starts_others(command: &str) -> bool {
         "powershell",
         "pwsh",
         "eval",
+    ];
+    NAMES.contains(&program(command))
+}
+
+/// Shells, interpreters, and what starts other programs.
+pub(crate) fn starts_others(command: &str) -> bool {
+    const NAMES: [&str; 22] = [
         "env",
         "xargs",
         "find",
@@ -156,11 +163,11 @@ pub(crate) fn starts_others(command: &str) -> bool {
         "osascript",
         "busybox",
     ];
-    NAMES.contains(&program(command))
+    is_shell(command) || NAMES.contains(&program(command))
 }
 
 /// The bare name of a program, without its version: `python` for `/usr/bin/python3.12`.
-pub(crate) fn program(command: &str) -> &str {
+fn program(command: &str) -> &str {
     let name = command.rsplit(['/', '\\']).next().unwrap_or(command);
     let name = name.strip_suffix(".exe").unwrap_or(name);
     name.trim_end_matches(|one: char| one.is_ascii_digit() || one == '.')

@@ -11,7 +11,7 @@ pub fn stories() -> Vec<Trial> {
         a_request_does_nothing, approval_writes_and_starts_nothing, only_what_was_shown_is_approved,
         rejection_drops_the_details, a_replaced_server_is_suspended, requests_lapse, ten_at_a_time,
         requests_of_two_processes_share_the_limit, a_file_edit_after_approval_is_asked_again, requests_survive_restarts,
-        an_approved_entry_of_a_project_changes, a_review_is_never_cut,
+        an_approved_entry_of_a_project_changes, what_a_file_holds_is_approved_with_it, a_review_is_never_cut,
         clocks_do_not_help, projects_have_requests_too, calls_and_decisions_are_logged_when_wanted,
     )
 }
@@ -431,6 +431,49 @@ fn an_approved_entry_of_a_project_changes() {
         ),
         (&json!(folder), &json!("/"), &json!(["/cwd"]))
     );
+}
+
+/// What a request reads of a project changes with the project.
+fn what_a_file_holds_is_approved_with_it() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    let file = env.project().join("p.env");
+    std::fs::write(&file, "MODE=fast\n").expect("a file");
+    let host = Host::start(&env);
+    let (mut entry, mut own) = (server.entry(), server.entry());
+    entry["envFile"] = json!(file);
+    own["envFile"] = json!("own.env");
+    std::fs::write(env.home().join("own.env"), "A=1\n").expect("a file");
+    ask(&host, "srv", &entry);
+    let shown = review(&host, "srv");
+    std::fs::write(&file, "MODE=slow\n").expect("a file");
+    let params = json!({ "server": "srv", "revision": shown["revision"], "decision": "approve" });
+    let error = host.ask("mcp.decide", params).expect_err("changed");
+    assert_eq!(error.kind(), "stale_review");
+    decide(&host, &review(&host, "srv"), "approve");
+    host.start_server("srv");
+    std::fs::write(&file, "MODE=evil\n").expect("a file");
+    host.wait_state("srv", "pending");
+    clock::eventually("its process to end", || {
+        env.server_processes().is_empty().then_some(())
+    });
+    let shown = review(&host, "srv");
+    assert_eq!(shown["changed"], json!(["/envFile"]), "{shown}");
+    decide(&host, &shown, "approve");
+    host.start_server("srv");
+    // The same for an entry of the project itself.
+    let params = json!({ "name": "inside", "entry": { "command": "x", "envFile": "p.env" }, "gate": true, "scope": "project" });
+    host.must("mcp.add", params);
+    decide(&host, &review(&host, "inside"), "approve");
+    assert_eq!(host.status("inside")["state"], "stopped");
+    std::fs::write(&file, "MODE=fast\n").expect("a file");
+    assert_eq!(host.status("inside")["state"], "pending");
+    // A file of the person's own may change.
+    ask(&host, "own", &own);
+    decide(&host, &review(&host, "own"), "approve");
+    std::fs::write(env.home().join("own.env"), "A=2\n").expect("a file");
+    assert_eq!(host.status("own")["state"], "stopped");
+    host.start_server("own");
 }
 
 /// However long it is, a person sees all of it.

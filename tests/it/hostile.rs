@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use crate::stories;
 use crate::support::{Host, TestEnv};
-use crate::trust::write_project;
+use crate::trust::{trust, write_project};
 
 pub fn stories() -> Vec<Trial> {
     stories!("hostile":
         opening_a_repository_does_nothing, strange_texts_are_survived, links_lead_nowhere, nothing_is_written_beside_them,
-        endless_files_are_not_waited_for, writes_do_not_follow_links,
+        endless_files_are_not_waited_for, writes_do_not_follow_links, paths_of_a_project_stay_in_it,
     )
 }
 
@@ -227,4 +227,73 @@ fn writes_do_not_follow_links() {
         );
         std::fs::remove_file(link).expect("the link is still there");
     }
+}
+
+/// A path that is shown as one of the project leads nowhere else, whenever the link came.
+fn paths_of_a_project_stay_in_it() {
+    let env = TestEnv::new();
+    let server = env.plain_server("p", json!({}));
+    let root = env.project();
+    let outside = env.home().join("outside");
+    std::fs::create_dir(&outside).expect("a folder");
+    for file in [
+        outside.join("pem"),
+        outside.join("vars"),
+        root.join("pem"),
+        root.join("vars"),
+    ] {
+        std::fs::write(file, "SEEN=secret-1\n").expect("a file");
+    }
+    std::fs::create_dir(root.join("folder")).expect("a folder");
+    let with = |member: &str, value: Value| {
+        let mut entry = server.entry();
+        entry[member] = value;
+        entry
+    };
+    let tls = |member: &str, path: Value| {
+        let mut tls = json!({ member: path });
+        if member == "key" {
+            tls["cert"] = json!(outside.join("pem"));
+        }
+        json!({ "url": "https://127.0.0.1:9/mcp", "tls": tls })
+    };
+    write_project(
+        &env,
+        &json!({
+            "file": with("envFile", json!("vars")),
+            "folder": with("cwd", json!("folder")),
+            "ca": tls("ca", json!("pem")), "cert": tls("cert", json!("./pem")), "key": tls("key", json!(root.join("pem"))),
+            "written": with("cwd", json!("../home/outside")), "named": with("cwd", json!("~/outside")),
+            "own": with("envFile", json!(outside.join("vars"))),
+        }),
+    );
+    let host = Host::start(&env);
+    trust(&host);
+    for (name, target) in [("vars", "vars"), ("pem", "pem"), ("folder", "")] {
+        let path = root.join(name);
+        std::fs::remove_file(&path)
+            .or_else(|_| std::fs::remove_dir(&path))
+            .expect("gone");
+        std::os::unix::fs::symlink(outside.join(target), path).expect("a link");
+    }
+    // What a file of variables holds was trusted with it; the others come to light at the start.
+    assert_eq!(host.status("file")["state"], "needs_trust");
+    trust(&host);
+    for name in ["file", "folder", "ca", "cert", "key"] {
+        let record = host
+            .ask("mcp.start", json!({ "server": name }))
+            .expect("an answer");
+        let error = record["server"]["error"].to_string();
+        assert!(
+            error.contains("is a link that leads out of the project"),
+            "{name}: {record}"
+        );
+        assert!(!record.to_string().contains("secret-1"), "{record}");
+    }
+    assert!(server.log.starts().is_empty());
+    // What is shown as outside is what was agreed to.
+    for name in ["own", "written", "named"] {
+        host.start_server(name);
+    }
+    assert_eq!(server.log.starts().len(), 3);
 }

@@ -14,7 +14,7 @@ pub fn stories() -> Vec<Trial> {
         what_did_not_change_goes_on, revoking_stops_at_once, local_writes_keep_trust,
         packages_of_a_project_need_trust, one_instance_per_directory, personal_switches_leave_the_project_alone,
         layers_hide_each_other, another_process_trusts,
-        an_edit_is_no_trust, packages_come_and_go,
+        an_edit_is_no_trust, packages_come_and_go, what_a_file_holds_is_trusted_with_it, no_race_with_a_file,
     )
 }
 
@@ -304,6 +304,111 @@ fn local_writes_keep_trust() {
     assert_eq!(host.must("mcp.status", json!({}))["trust"], "changed");
     assert_eq!(host.status("theirs")["state"], "needs_trust");
     assert_ne!(host.status("srv")["state"], "needs_trust");
+}
+
+/// A pull that changes only what an entry reads is a change of the entry.
+fn what_a_file_holds_is_trusted_with_it() {
+    let env = TestEnv::new();
+    let (own, theirs) = (
+        env.plain_server("own", json!({})),
+        env.plain_server("theirs", json!({})),
+    );
+    let root = env.project();
+    let package = root.join(".pillion/packages/pack");
+    std::fs::create_dir_all(&package).expect("a folder");
+    // Its own file decides which program runs.
+    let entry = json!({ "command": format!("${{RUNNER:-{}}}", own.command), "envFile": ".env" });
+    let text = json!({ "servers": { "packed": entry } }).to_string();
+    std::fs::write(package.join("mcp.json"), text).expect("a file");
+    let mine = env.home().join("mine.env");
+    let mut elsewhere = own.entry();
+    elsewhere["envFile"] = json!("~/mine.env");
+    write_project(&env, &json!({ "srv": entry, "elsewhere": elsewhere }));
+    std::fs::write(&mine, "A=1\n").expect("a file");
+    for folder in [&root, &package] {
+        std::fs::write(folder.join(".env"), "A=1\n").expect("a file");
+    }
+    let host = Host::start(&env);
+    trust(&host);
+    let names = ["srv", "packed"];
+    for (name, folder) in names.into_iter().zip([&root, &package]) {
+        host.start_server(name);
+        let evil = format!("RUNNER={}\n", theirs.command);
+        std::fs::write(folder.join(".env"), &evil).expect("a file");
+        host.wait_notification("mcp.changed", |params| {
+            params["status"]["name"] == name && params["status"]["state"] == "needs_trust"
+        });
+        clock::eventually("its process to end", || {
+            env.server_processes().is_empty().then_some(())
+        });
+        assert!(host.call(name, "echo", json!({})).is_err());
+    }
+    let review = host.must("mcp.trust", json!({}));
+    assert_eq!(review["state"], "changed");
+    for shown in review["reviews"].as_array().expect("a list") {
+        let changed = if names.contains(&shown["server"].as_str().expect("a name")) {
+            json!(["/envFile"])
+        } else {
+            json!([])
+        };
+        assert_eq!(shown["changed"], changed, "{shown}");
+    }
+    let shown = env.command().arg("trust").output().expect("the binary runs");
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("  changed:     file of variables\n"), "{shown}");
+    // Who changes a label has not looked at the file.
+    host.must("mcp.edit", json!({ "server": "srv", "set": { "label": "Mine" } }));
+    assert_eq!(host.status("srv")["state"], "needs_trust");
+    assert!(theirs.log.starts().is_empty());
+    // What the review showed may have changed since.
+    std::fs::remove_file(root.join(".env")).expect("the file");
+    let error = host
+        .ask(
+            "mcp.trust",
+            json!({ "action": "grant", "revision": review["revision"] }),
+        )
+        .expect_err("changed");
+    assert_eq!(error.kind(), "stale_review");
+    // A file that is not there yet is no other than none.
+    trust(&host);
+    std::fs::write(root.join(".env"), "A=1\n").expect("a file");
+    assert_eq!(host.status("srv")["state"], "needs_trust");
+    // The person's own file is the person's.
+    std::fs::write(&mine, "A=2\n").expect("a file");
+    host.start_server("elsewhere");
+    assert_eq!(started_env(&own)["A"], "2");
+    // What was asked about and agreed to counts.
+    trust(&host);
+    host.start_server("packed");
+    assert_eq!(theirs.log.starts().len(), 1, "agreed to");
+}
+
+/// The file is changed after the gate was passed, and before the server starts.
+fn no_race_with_a_file() {
+    let env = TestEnv::new();
+    let server = env.plain_server("p", json!({}));
+    let root = env.project();
+    std::fs::write(root.join(".env"), "A=1\n").expect("a file");
+    let mut entry = server.entry();
+    entry["envFile"] = json!(".env");
+    entry["env"] = json!({ "B": "${cmd:sh -c 'echo A=2 > .env; echo b'}" });
+    // A start finds out only then which file this is.
+    let mut named = server.entry();
+    named["envFile"] = json!("${cmd:echo .env}");
+    write_project(&env, &json!({ "srv": entry, "named": named }));
+    let host = Host::start(&env);
+    trust(&host);
+    for name in ["named", "srv"] {
+        let outcome = host
+            .ask("mcp.start", json!({ "server": name }))
+            .map_or_else(|error| error.data.to_string(), |record| record.to_string());
+        assert!(
+            outcome.contains("is not what was agreed to") || outcome.contains("needs_trust"),
+            "{name}: {outcome}"
+        );
+    }
+    assert!(server.log.starts().is_empty());
+    assert_eq!(host.status("srv")["state"], "needs_trust");
 }
 
 /// The set of servers follows what comes and goes while a host runs; what did not change is not touched.

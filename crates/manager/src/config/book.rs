@@ -14,11 +14,12 @@ use super::packages::{Package, Packages};
 use super::profiles::Choice;
 use super::remembered::Remembered;
 use super::validate;
+use crate::consent::held::Held;
 use crate::consent::ledger::{Ledger, Place, Request};
 use crate::consent::trust::TrustFile;
 use crate::consent::{Gate, pending, review};
 use crate::core::Core;
-use crate::env;
+use crate::env::{self, Env};
 use crate::server::{Reading, Server};
 
 pub(super) struct Book {
@@ -43,6 +44,8 @@ pub(super) struct Project {
     pub(super) directory: Dir,
     pub(super) file: ConfigFile,
     pub(super) packages: Packages,
+    /// What its entries read of its own files, by their keys in `trust.json`.
+    pub(super) held: BTreeMap<String, Held>,
 }
 
 /// One entry of a project, as trust sees it.
@@ -54,6 +57,7 @@ pub(crate) struct TrustItem {
     pub name: String,
     pub base: PathBuf,
     pub entry: ServerEntry,
+    pub held: Option<Held>,
     pub digest: String,
     /// Why it would not start as it stands.
     pub faults: Vec<String>,
@@ -102,6 +106,7 @@ pub(super) struct Wanted {
     pub(super) reading: Reading,
     pub(super) enabled: bool,
     pub(super) gate: Gate,
+    pub(super) held: Option<Held>,
     /// There is no entry, only a request or a tombstone.
     pub(super) is_empty: bool,
 }
@@ -113,6 +118,7 @@ impl Project {
             packages: Packages::read(&root.join(".pillion/packages"), Some(&root)),
             root,
             directory,
+            held: BTreeMap::new(),
         }
     }
 
@@ -123,6 +129,30 @@ impl Project {
             packages: self.packages.after(&before.packages),
             ..self
         }
+    }
+
+    /// Its entries, with their keys in `trust.json` and the folders that their paths are relative to.
+    fn entries(&self) -> impl Iterator<Item = (String, Layer, &Path, &FileEntry)> {
+        let own = self.file.entries.iter().map(|entry| {
+            let key = format!("project:{}", entry.name);
+            (key, Layer::Project, self.root.as_path(), entry)
+        });
+        let of_packages = self.packages.list.iter().flat_map(|package| {
+            package.file.entries.iter().map(move |entry| {
+                let key = format!("package:{}:{}", package.folder, entry.name);
+                (key, Layer::ProjectPackage, package.path.as_path(), entry)
+            })
+        });
+        own.chain(of_packages)
+    }
+
+    /// Reads what its entries read of its own files.
+    pub(super) fn hold(&mut self, env: &Env) {
+        let held = self.entries().filter_map(|(key, _, base, entry)| {
+            let held = Held::read(env, &entry.entry, base, &self.root)?;
+            Some((key, held))
+        });
+        self.held = held.collect();
     }
 }
 
@@ -149,6 +179,15 @@ impl Book {
         Choice::new(name.or(self.profile.as_deref()), &self.user, projects.collect())
     }
 
+    /// What is agreed to of files of projects.
+    pub(super) fn held(&self) -> impl Iterator<Item = Held> {
+        let of_projects = self.projects.iter().flat_map(|project| project.held.values());
+        let of_servers = self.servers.iter().filter(|server| !server.is_of_project());
+        of_projects
+            .cloned()
+            .chain(of_servers.filter_map(|server| server.held()))
+    }
+
     pub(super) fn next_end(&self) -> Option<u64> {
         let of_servers = self.servers.iter().filter_map(|server| match server.gate() {
             Gate::Pending { expires_at } => Some(expires_at),
@@ -162,28 +201,20 @@ impl Book {
         let Some(project) = self.projects.iter().find(|project| project.root == root) else {
             return Vec::new();
         };
-        let item = |layer, key: String, base: &Path, entry: &FileEntry| TrustItem {
-            key,
-            layer,
-            name: entry.name.clone(),
-            base: base.to_owned(),
-            entry: entry.entry.clone(),
-            digest: review::digest(&entry.entry),
-            faults: faults_of(entry),
-        };
-        let mut items: Vec<TrustItem> = project
-            .file
-            .entries
-            .iter()
-            .map(|entry| item(Layer::Project, format!("project:{}", entry.name), root, entry))
-            .collect();
-        for package in &project.packages.list {
-            for entry in &package.file.entries {
-                let key = format!("package:{}:{}", package.folder, entry.name);
-                items.push(item(Layer::ProjectPackage, key, &package.path, entry));
+        let items = project.entries().map(|(key, layer, base, entry)| {
+            let held = project.held.get(&key).cloned();
+            TrustItem {
+                digest: review::digest(&entry.entry, held.as_ref()),
+                key,
+                layer,
+                name: entry.name.clone(),
+                base: base.to_owned(),
+                entry: entry.entry.clone(),
+                held,
+                faults: faults_of(entry),
             }
-        }
-        items
+        });
+        items.collect()
     }
 
     pub(super) fn wanted(&self, core: &Core) -> Vec<Wanted> {
@@ -224,7 +255,7 @@ impl Book {
         }
         wanted.extend(self.of_host(home));
         for wanted in &mut wanted {
-            self.decide(wanted, now);
+            self.decide(&core.env, wanted, now);
         }
         self.add_empty(&mut wanted, home, now);
         wanted.sort_by_key(|wanted| rank(wanted.place.layer));
@@ -269,6 +300,7 @@ impl Book {
                         ..Reading::default()
                     },
                     gate: Gate::Open,
+                    held: None,
                     is_empty: false,
                 });
             }
@@ -284,21 +316,27 @@ impl Book {
     fn needs_trust(&self, project: &Project, key: &str, wanted: &mut Wanted) {
         wanted.directory = Some(project.directory.clone());
         wanted.place.root = Some(project.root.clone());
-        if !self
-            .trust
-            .trusts(&project.root, key, &review::digest(&wanted.entry))
-        {
+        wanted.held = project.held.get(key).cloned();
+        let digest = review::digest(&wanted.entry, wanted.held.as_ref());
+        if !self.trust.trusts(&project.root, key, &digest) {
             wanted.gate = Gate::NeedsTrust;
         }
     }
 
     /// Personal switches, requests, tombstones.
-    fn decide(&self, wanted: &mut Wanted, now: u64) {
+    fn decide(&self, env: &Env, wanted: &mut Wanted, now: u64) {
         if let Some(enabled) = self.ledger.switches.get(&wanted.place) {
             wanted.enabled = *enabled;
         }
+        let approved = self.ledger.approved.get(&wanted.place);
+        if let Some(root) = approved.and_then(|approved| approved.root.as_ref())
+            && wanted.held.is_none()
+        {
+            wanted.held = Held::read(env, &wanted.entry, &wanted.base, root);
+        }
         let modified = self.modified(wanted.place.layer, wanted.file.as_deref(), now);
-        let gate = pending::gate(&self.ledger, &wanted.place, Some(&wanted.entry), modified, now);
+        let entry = Some((&wanted.entry, wanted.held.as_ref()));
+        let gate = pending::gate(&self.ledger, &wanted.place, entry, modified, now);
         if !gate.is_open() {
             wanted.gate = gate;
         }
@@ -347,6 +385,7 @@ impl Book {
                 reading: Reading::default(),
                 enabled: false,
                 gate,
+                held: None,
                 is_empty: true,
             });
         }
@@ -381,6 +420,7 @@ fn from_file(
         entry: wanted,
         reading,
         gate: Gate::Open,
+        held: None,
         is_empty: false,
     }
 }

@@ -114,12 +114,13 @@ impl Layers {
             .real_directories()
             .into_iter()
             .map(|(root, directory)| {
-                let project = Project::read(root, directory);
+                let mut project = Project::read(root, directory);
                 let mut before = book.projects.iter();
-                match before.find(|before| before.root == project.root) {
-                    Some(before) => project.after(before),
-                    None => project,
+                if let Some(before) = before.find(|before| before.root == project.root) {
+                    project = project.after(before);
                 }
+                project.hold(&core.env);
+                project
             })
             .collect();
         book.host_files = book
@@ -199,6 +200,7 @@ impl Layers {
                 .projects
                 .iter()
                 .any(|project| project.file.outdated() || project.packages.outdated())
+            || book.held().any(|held| held.outdated())
             || book.next_end().is_some_and(|end| end <= env::now())
     }
 
@@ -218,6 +220,7 @@ impl Layers {
             paths.push(project.file.path.clone());
             paths.extend(project.packages.watched());
         }
+        paths.extend(book.held().map(|held| held.path().to_owned()));
         paths
     }
 
@@ -319,9 +322,10 @@ impl Layers {
     /// What a person has to decide about an entry, or decided, whatever trust and an administrator say.
     pub fn undecided(&self, server: &Server) -> Gate {
         let (book, now) = (self.book(), env::now());
-        let entry = (!server.is_empty).then(|| server.entry());
+        let (entry, held) = ((!server.is_empty).then(|| server.entry()), server.held());
+        let entry = entry.as_deref().map(|entry| (entry, held.as_ref()));
         let modified = book.modified(server.layer, server.file.as_deref(), now);
-        pending::gate(&book.ledger, &server.place(), entry.as_deref(), modified, now)
+        pending::gate(&book.ledger, &server.place(), entry, modified, now)
     }
 
     /// What was asked for and not decided.
@@ -410,7 +414,8 @@ fn reconcile(core: &Arc<Core>, servers: &mut Vec<Arc<Server>>, wanted: Vec<Wante
         match old.remove(&wanted.place) {
             Some(server) if server.digest == digest && server.is_empty == wanted.is_empty => {
                 reloaded.unchanged.push(name);
-                server.update(wanted.entry, wanted.reading, wanted.enabled, wanted.gate);
+                let gate = (wanted.gate, wanted.held);
+                server.update(wanted.entry, wanted.reading, wanted.enabled, gate);
                 servers.push(server);
             }
             known => {
@@ -426,6 +431,7 @@ fn reconcile(core: &Arc<Core>, servers: &mut Vec<Arc<Server>>, wanted: Vec<Wante
                     reading,
                     enabled,
                     gate,
+                    held,
                     is_empty,
                 } = wanted;
                 let server = Server::new(
@@ -441,6 +447,7 @@ fn reconcile(core: &Arc<Core>, servers: &mut Vec<Arc<Server>>, wanted: Vec<Wante
                         base,
                         enabled,
                         gate,
+                        held,
                         is_empty,
                     },
                 );

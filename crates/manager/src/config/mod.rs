@@ -4,6 +4,7 @@ pub(crate) mod book;
 pub(crate) mod entries;
 pub(crate) mod expand;
 pub(crate) mod file;
+pub(crate) mod inside;
 pub(crate) mod layers;
 pub(crate) mod members;
 pub(crate) mod merge;

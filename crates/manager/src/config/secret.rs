@@ -62,16 +62,18 @@ pub(crate) fn is_credential_name(name: &str) -> bool {
 
 /// Whether a variable of this name makes programs load code.
 pub(crate) fn is_loader_name(name: &str) -> bool {
-    const NAMES: [&str; 24] = [
+    const NAMES: [&str; 26] = [
         "NODE_OPTIONS",
         "NODE_PATH",
         "PYTHONPATH",
         "PYTHONSTARTUP",
         "PYTHONHOME",
         "PYTHONINSPECT",
+        "PYTHONUSERBASE",
         "PERL5LIB",
         "PERL5OPT",
         "PERLLIB",
+        "PERL5DB",
         "RUBYLIB",
         "RUBYOPT",
         "JAVA_TOOL_OPTIONS",
@@ -89,19 +91,22 @@ pub(crate) fn is_loader_name(name: &str) -> bool {
         "COR_PROFILER_PATH",
     ];
     let upper = name.to_ascii_uppercase();
-    upper.starts_with("LD_") || upper.starts_with("DYLD_") || NAMES.contains(&upper.as_str())
+    let begins = |beginning: &&str| upper.starts_with(beginning);
+    ["LD_", "DYLD_", "BASH_FUNC_"].iter().any(begins) || NAMES.contains(&upper.as_str())
 }
 
 /// Whether a variable of this name decides which programs and packages are found, or from where they are fetched.
 ///
 /// A server of a project inherits them from the person: a file of the project must not choose others.
 pub(crate) fn is_finder_name(name: &str) -> bool {
-    const NAMES: [&str; 22] = [
+    const NAMES: [&str; 24] = [
         "PATH",
         "PATHEXT",
         "COMSPEC",
         "HOME",
         "USERPROFILE",
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
         "GEM_HOME",
         "GEM_PATH",
         "GOROOT",

@@ -1,12 +1,14 @@
 //! What a person agreed to, as it is kept: enough to know it again, and to say what differs from it, but no secret.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use protocol::{Pointer, ServerEntry, Target};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
+use super::held::Held;
 use super::review;
 use crate::config::file;
 
@@ -19,6 +21,9 @@ pub(crate) struct Agreed {
     pub target: Option<Target>,
     /// Digests of the values of its members, which are not shown.
     members: BTreeMap<String, String>,
+    /// The project whose file its `envFile` is: the content of that was agreed to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root: Option<PathBuf>,
 }
 
 /// As it stands in a file.
@@ -28,6 +33,7 @@ struct Text {
     target: Option<Target>,
     #[serde(default)]
     members: BTreeMap<String, String>,
+    root: Option<PathBuf>,
 }
 
 impl<'de> Deserialize<'de> for Agreed {
@@ -38,6 +44,7 @@ impl<'de> Deserialize<'de> for Agreed {
                 digest,
                 target: None,
                 members: BTreeMap::new(),
+                root: None,
             },
             whole => serde_json::from_value(whole).map_err(D::Error::custom)?,
         };
@@ -45,32 +52,34 @@ impl<'de> Deserialize<'de> for Agreed {
             digest: text.digest,
             target: text.target,
             members: text.members,
+            root: text.root,
         })
     }
 }
 
 impl Agreed {
-    pub fn new(entry: &ServerEntry, target: Option<Target>) -> Agreed {
+    pub fn new(entry: &ServerEntry, target: Option<Target>, held: Option<&Held>) -> Agreed {
         Agreed {
-            digest: review::digest(entry),
+            digest: review::digest(entry, held),
             target,
-            members: members(entry),
+            members: members(entry, held),
+            root: held.map(|held| held.root.clone()),
         }
     }
 
     /// The members of an entry that are not what was agreed to.
-    pub fn changed(&self, entry: &ServerEntry) -> Vec<Pointer> {
+    pub fn changed(&self, entry: &ServerEntry, held: Option<&Held>) -> Vec<Pointer> {
         // Of what was agreed to long ago nothing more is known.
         if self.members.is_empty() {
             return Vec::new();
         }
-        differing(&self.members, &members(entry))
+        differing(&self.members, &members(entry, held))
     }
 }
 
 /// The members that differ between two entries, of those that decide what is started.
 pub(crate) fn changed(before: &ServerEntry, after: &ServerEntry) -> Vec<Pointer> {
-    differing(&members(before), &members(after))
+    differing(&members(before, None), &members(after, None))
 }
 
 fn differing(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Vec<Pointer> {
@@ -83,7 +92,7 @@ fn differing(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>
 }
 
 /// What [`review::digest`] covers, member by member; variables and headers one by one.
-fn members(entry: &ServerEntry) -> BTreeMap<String, String> {
+fn members(entry: &ServerEntry, held: Option<&Held>) -> BTreeMap<String, String> {
     const WHOLE: [&str; 12] = [
         "command",
         "args",
@@ -98,7 +107,10 @@ fn members(entry: &ServerEntry) -> BTreeMap<String, String> {
         "tls",
         "account",
     ];
-    let entry = json!(entry);
+    let mut entry = json!(entry);
+    if let Some(held) = held {
+        entry["envFile"] = json!([entry["envFile"], held.digest()]);
+    }
     let whole = WHOLE.iter().map(|name| (format!("/{name}"), &entry[*name]));
     let each = ["env", "headers"].into_iter().flat_map(|name| {
         let values = entry[name].as_object().into_iter().flatten();

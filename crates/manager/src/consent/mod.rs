@@ -1,11 +1,13 @@
 //! What a person decides before something runs: trust in a project, requests of others, rules for tools.
 //!
 //! `pending` and `trust` say what an entry may do, as a [`Gate`]; `review` says what a person is shown; `ledger` and
-//! `trust` keep it on the disk, with what was `agreed` to. Nothing here starts anything.
+//! `trust` keep it on the disk, with what was `agreed` to; `held` is what
+//! belongs to it of a file. Nothing here starts anything.
 
 pub(crate) mod agreed;
 pub(crate) mod audit;
 pub(crate) mod grants;
+pub(crate) mod held;
 pub(crate) mod ledger;
 pub(crate) mod pending;
 pub(crate) mod policy;

@@ -7,6 +7,7 @@ use protocol::{Error, ErrorKind, ServerEntry};
 use serde_json::{Value, json};
 
 use super::Gate;
+use super::held::Held;
 use super::ledger::{self, Action, Ledger, Place, Request};
 use super::review;
 use crate::config::members;
@@ -17,7 +18,7 @@ use crate::limits;
 pub(crate) fn gate(
     ledger: &Ledger,
     place: &Place,
-    entry: Option<&ServerEntry>,
+    entry: Option<(&ServerEntry, Option<&Held>)>,
     modified: u64,
     now: u64,
 ) -> Gate {
@@ -33,9 +34,9 @@ pub(crate) fn gate(
     if ledger.tombstones.contains_key(place) {
         return Gate::Refused;
     }
-    // Somebody changed in the file what a person had approved.
-    if let (Some(approved), Some(entry)) = (ledger.approved.get(place), entry)
-        && approved.digest != review::digest(entry)
+    // Somebody changed in a file what a person had approved.
+    if let (Some(approved), Some((entry, held))) = (ledger.approved.get(place), entry)
+        && approved.digest != review::digest(entry, held)
     {
         let expires_at = modified + limits::REQUEST_LIFE_MS;
         return if now < expires_at {

@@ -9,6 +9,7 @@ use protocol::{
 };
 use serde_json::{Value, json};
 
+use super::held::Held;
 use super::{agreed, warnings};
 use crate::config::{expand, file, secret};
 use crate::server::launch;
@@ -20,6 +21,8 @@ pub(crate) struct Subject<'a> {
     pub layer: Layer,
     pub base: &'a Path,
     pub why: ReviewReason,
+    /// What belongs to it of a project's file.
+    pub held: Option<&'a Held>,
     /// What the revision must cover besides the entry.
     pub state: Value,
 }
@@ -27,11 +30,13 @@ pub(crate) struct Subject<'a> {
 /// Digest of everything that decides what is started and what it may read: what an approval or trust holds for.
 ///
 /// What its tools are called and said to do counts too: it is the half of a definition that no server can be held to.
-pub(crate) fn digest(entry: &ServerEntry) -> String {
+pub(crate) fn digest(entry: &ServerEntry, held: Option<&Held>) -> String {
     let mut whole = vec![launch::relevant(entry), json!(entry.tls), json!(entry.account)];
     if let Some(overrides) = entry.tools.as_ref().and_then(|tools| tools.overrides.as_ref()) {
         whole.push(json!(overrides));
     }
+    // Without such a file it is the digest of the entry alone.
+    whole.extend(held.map(|held| json!({ "envFile": held.digest() })));
     file::strong_digest(Value::from(whole).to_string().as_bytes())
 }
 
@@ -39,7 +44,7 @@ pub(crate) fn digest(entry: &ServerEntry) -> String {
 pub(crate) fn review(subject: &Subject<'_>, entry: &ServerEntry, stored: Option<&ServerEntry>) -> Review {
     let (masked, pointers) = secret::masked_to_decide(entry, stored);
     let keeps = kept(entry, stored);
-    let differs = stored.filter(|stored| digest(stored) != digest(entry));
+    let differs = stored.filter(|stored| digest(stored, None) != digest(entry, None));
     let before = differs.map(|stored| drawn(&secret::masked(stored).0, subject.base));
     let changed = differs.map_or_else(Vec::new, |stored| agreed::changed(stored, entry));
     let revision = file::strong_digest(
@@ -47,8 +52,9 @@ pub(crate) fn review(subject: &Subject<'_>, entry: &ServerEntry, stored: Option<
             subject.layer,
             subject.name,
             entry,
-            stored.map(digest),
-            subject.state
+            stored.map(|stored| digest(stored, None)),
+            subject.state,
+            subject.held.map(Held::digest),
         ])
         .to_string()
         .as_bytes(),
@@ -203,6 +209,7 @@ mod tests {
             layer: Layer::User,
             base: Path::new("/home/me"),
             why: ReviewReason::Request,
+            held: None,
             state: Value::Null,
         };
         review(&subject, &entry, stored.as_ref())

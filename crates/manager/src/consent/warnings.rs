@@ -1,10 +1,11 @@
 //! What a person should know of an entry before saying yes, beside what would run or be reached.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use protocol::{Layer, ServerEntry};
 use serde_json::json;
 
+use crate::config::inside::plain;
 use crate::config::{expand, secret};
 use crate::exchange::words;
 use crate::model::poison;
@@ -144,19 +145,6 @@ fn is_script(path: &Path) -> bool {
     ];
     let ending = path.extension().and_then(|ending| ending.to_str());
     ending.is_some_and(|ending| ENDINGS.contains(&ending)) && !path.to_string_lossy().contains("://")
-}
-
-/// The path without `.` and `..`, as it is written.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => drop(plain.pop()),
-            part => plain.push(part),
-        }
-    }
-    plain
 }
 
 /// Members in which stands what nobody sees.

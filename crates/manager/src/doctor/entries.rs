@@ -160,7 +160,7 @@ async fn startable(ground: &Ground, server: &Arc<Server>) -> Vec<Found> {
         headers_helper: None,
         ..(*entry).clone()
     };
-    let prepared = launch::prepare(core, &still, name, &server.base, server.inherit()).await;
+    let prepared = launch::prepare(core, &still, name, &server.origin()).await;
     if let Err(error) = prepared
         && let Some(found) = unstartable(server, error)
     {
@@ -177,8 +177,7 @@ async fn startable(ground: &Ground, server: &Arc<Server>) -> Vec<Found> {
         name: name.clone(),
         entry: (*entry).clone(),
         is_saved: true,
-        base: server.base.clone(),
-        inherit: server.inherit(),
+        origin: server.origin(),
     };
     let silent = Work::begin(&core.calls, &core.sink, None, "", false);
     let Ok(silent) = silent else { return Vec::new() };

@@ -19,6 +19,7 @@ use crate::config::layers::{project_file, user_file};
 use crate::config::store::{self, Readers};
 use crate::config::{merge, profiles, secret};
 use crate::consent::Gate;
+use crate::consent::agreed::Agreed;
 use crate::consent::ledger::{self, Action, Place};
 use crate::consent::review;
 use crate::env;
@@ -150,6 +151,7 @@ impl Manager {
             set: params.set,
             unset,
             revision: params.revision,
+            held: server.held(),
         };
         let gated = is_gated(request);
         if params.dry_run == Some(true) || gated {
@@ -185,7 +187,12 @@ impl Manager {
         }
         let (from, to) = (home.place.clone(), place.clone());
         let late = self.refused(&server, &Gate::Pending { expires_at: 0 });
-        let (core, base) = (Arc::clone(&self.core), self.base(&place));
+        let base = self.base(&place);
+        let manager = Manager {
+            core: Arc::clone(&self.core),
+            layers: Arc::clone(&self.layers),
+        };
+        let stored = Arc::clone(&server);
         let Changed { before, entry, .. } = self
             .write(&home, move |whole| {
                 let changed = change.entry(whole)?;
@@ -203,21 +210,25 @@ impl Manager {
                     if is_open && ledger::is_undecided(whole, &from, &changed.before) {
                         return Err(late);
                     }
-                    let agreed = agreed(&changed.entry, &base);
+                    let held = manager.held_after(Some(&stored), &to, &changed.entry);
+                    let agreed = agreed(&changed.entry, &base, held.as_ref());
                     ledger::follow(whole, (&from, &to), &agreed, is_open, is_switched);
                 }
                 if to != from {
                     // Before anybody can read the new name.
-                    core.pins.lineages.rename(&from, &to);
+                    manager.core.pins.lineages.rename(&from, &to);
                 }
                 Ok(changed)
             })
             .await?;
         if place.layer == Layer::Project {
-            self.follow(&home.place, &place, &entry, is_open, is_switched)
+            let held = self.held_after(Some(&server), &place, &entry);
+            let approval = self.approval(&place, &entry, held.as_ref());
+            self.follow(&home.place, &place, approval, is_open, is_switched)
                 .await?;
             // Who changes a label has not agreed to the command beside it.
-            self.follow_trust(&root, (&home.place.name, &place.name), before, &entry)
+            let entry = agreed(&entry, &root, held.as_ref());
+            self.follow_trust(&root, (&home.place.name, &place.name), before, entry)
                 .await?;
         }
         let differs = crate::server::launch::digest(&entry) != server.digest;
@@ -293,7 +304,9 @@ impl Manager {
         // What is not what was approved is not switched on unseen.
         let approved = self.layers.ledger().approved.remove(&place);
         if params.enabled
-            && approved.is_some_and(|approved| approved.digest != review::digest(&server.entry()))
+            && approved.is_some_and(|approved| {
+                approved.digest != review::digest(&server.entry(), server.held().as_ref())
+            })
         {
             return self
                 .ask_for(request, &params.directory, vec![(place, Action::Switch(true))])
@@ -415,7 +428,7 @@ impl Manager {
         &self,
         from: &Place,
         to: &Place,
-        entry: &ServerEntry,
+        agreed: Agreed,
         is_open: bool,
         is_switched: bool,
     ) -> Result<(), Error> {
@@ -424,7 +437,6 @@ impl Manager {
             return Ok(());
         }
         let (file, from, to) = (user_file(&self.core), from.clone(), to.clone());
-        let agreed = self.approval(&to, entry);
         blocking(move || {
             store::edit(&file, Readers::Person, |whole| {
                 ledger::follow(whole, (&from, &to), &agreed, is_open, is_switched);
@@ -456,7 +468,13 @@ impl Manager {
             return Ok(());
         }
         self.forget(place).await?;
-        self.trust_entry(root, &project_key(&place.name), entry).await
+        let held = self.held_after(None, place, entry);
+        self.trust_entry(
+            root,
+            &project_key(&place.name),
+            agreed(entry, root, held.as_ref()),
+        )
+        .await
     }
 
     /// What was accepted of the tools of a removed server; what another entry launches stays accepted for that one.

@@ -16,6 +16,7 @@ use crate::config::book::TrustItem;
 use crate::config::layers::{project_file, trust_file, user_file};
 use crate::config::store::{self, Readers};
 use crate::consent::agreed::Agreed;
+use crate::consent::held::Held;
 use crate::consent::ledger::{self, Action, Place};
 use crate::consent::review::{self, Subject};
 use crate::consent::trust::{self, Trusted};
@@ -86,7 +87,9 @@ impl Manager {
     async fn approve(&self, root: &Path, waiting: Waiting) -> Result<(), Error> {
         let now = env::now();
         let file = user_file(&self.core);
-        let Waiting { place, request, .. } = waiting;
+        let Waiting {
+            place, request, held, ..
+        } = waiting;
         let of_project = place.layer == Layer::Project;
         let known = self.layers.in_layer(root, &place.name, place.layer);
         let stored = known
@@ -105,11 +108,11 @@ impl Manager {
                 Some(Action::Write(entry)) => Some(serde_json::to_value(entry).unwrap_or_default()),
                 _ => None,
             };
-            let before = stored.as_deref().map(review::digest);
+            let before = stored.as_deref().map(text);
             blocking(move || {
                 store::edit(&path, Readers::Everyone, |whole| {
                     let now = pending::stored(whole, &name);
-                    if now.as_ref().map(review::digest) != before {
+                    if now.as_ref().map(text) != before {
                         return Err(pending::stale(&name));
                     }
                     store::set(whole, &["servers", &name], value.as_ref());
@@ -119,8 +122,10 @@ impl Manager {
             .await?;
         }
         let is_removal = action == Some(Action::Remove);
-        let to_keep = approved.as_ref().map(|entry| self.approval(&place, entry));
-        let (wanted, before) = (place.clone(), stored.as_deref().map(review::digest));
+        let to_keep = approved
+            .as_ref()
+            .map(|entry| self.approval(&place, entry, held.as_ref()));
+        let (wanted, before) = (place.clone(), stored.as_deref().map(text));
         blocking(move || {
             pending::change(&file, now, |whole, ledger| {
                 if ledger.requests.get(&wanted) != request.as_ref() {
@@ -128,7 +133,7 @@ impl Manager {
                 }
                 if wanted.layer == Layer::User {
                     let now = pending::stored(whole, &wanted.name);
-                    if now.as_ref().map(review::digest) != before {
+                    if now.as_ref().map(text) != before {
                         return Err(pending::stale(&wanted.name));
                     }
                 }
@@ -157,7 +162,12 @@ impl Manager {
                 if is_removal {
                     return self.forget_trust(root, &place.name).await;
                 }
-                self.trust_entry(root, &project_key(&place.name), &entry).await
+                self.trust_entry(
+                    root,
+                    &project_key(&place.name),
+                    agreed(&entry, root, held.as_ref()),
+                )
+                .await
             }
             _ => Ok(()),
         }
@@ -197,7 +207,12 @@ impl Manager {
                 }
                 let entries = items
                     .iter()
-                    .map(|item| (item.key.clone(), agreed(&item.entry, &item.base)))
+                    .map(|item| {
+                        (
+                            item.key.clone(),
+                            agreed(&item.entry, &item.base, item.held.as_ref()),
+                        )
+                    })
                     .collect();
                 let granted = Trusted {
                     granted_at: env::now(),
@@ -243,10 +258,9 @@ impl Manager {
         root: &Path,
         (from, to): (&str, &str),
         before: String,
-        entry: &ServerEntry,
+        entry: Agreed,
     ) -> Result<(), Error> {
         let (from, to) = (project_key(from), project_key(to));
-        let entry = agreed(entry, root);
         self.change_trust(root, move |trusted| {
             let mut trusted = trusted?;
             let known = trusted.entries.remove(&from);
@@ -282,8 +296,8 @@ impl Manager {
     }
 
     /// Trusts one entry as it stands, and leaves the rest of its project as trusted as it was.
-    pub(super) async fn trust_entry(&self, root: &Path, key: &str, entry: &ServerEntry) -> Result<(), Error> {
-        let (key, entry) = (key.to_owned(), agreed(entry, root));
+    pub(super) async fn trust_entry(&self, root: &Path, key: &str, entry: Agreed) -> Result<(), Error> {
+        let key = key.to_owned();
         self.change_trust(root, move |trusted| {
             let mut trusted = trusted.unwrap_or_else(|| Trusted {
                 granted_at: env::now(),
@@ -307,8 +321,13 @@ fn left(trusted: Trusted) -> Option<Trusted> {
 }
 
 /// What a person agrees to who was shown this entry.
-pub(super) fn agreed(entry: &ServerEntry, base: &Path) -> Agreed {
-    Agreed::new(entry, Some(review::target(entry, base)))
+pub(super) fn agreed(entry: &ServerEntry, base: &Path, held: Option<&Held>) -> Agreed {
+    Agreed::new(entry, Some(review::target(entry, base)), held)
+}
+
+/// What a change of the text shows by.
+fn text(entry: &ServerEntry) -> String {
+    review::digest(entry, None)
 }
 
 fn project_review(params: &McpTrust, item: &TrustItem, trusted: Option<&Trusted>) -> Review {
@@ -322,12 +341,13 @@ fn project_review(params: &McpTrust, item: &TrustItem, trusted: Option<&Trusted>
             Some(_) if known.is_none_or(|known| known.digest != item.digest) => ReviewReason::ProjectChanged,
             _ => ReviewReason::Project,
         },
+        held: item.held.as_ref(),
         state: json!(item.key),
     };
     let mut review = review::review(&subject, &item.entry, None);
     if let Some(known) = known.filter(|known| known.digest != item.digest) {
         review.before.clone_from(&known.target);
-        review.changed = known.changed(&item.entry);
+        review.changed = known.changed(&item.entry, item.held.as_ref());
     }
     let faults = item.faults.iter();
     review.warnings.splice(

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::config::validate::Problem;
 use crate::config::{file, members, merge, store, validate};
+use crate::consent::held::Held;
 use crate::consent::review;
 use crate::env;
 use crate::find::github;
@@ -16,11 +17,13 @@ pub(super) struct Change {
     pub set: Option<ServerEntry>,
     pub unset: Vec<Pointer>,
     pub revision: Option<Revision>,
+    /// What belongs to the entry of a project's file.
+    pub held: Option<Held>,
 }
 
 /// The entry after the change.
 pub(super) struct Changed {
-    /// The digest of what stood there.
+    /// The digest of what stood there, as it would be agreed to.
     pub before: String,
     /// Members we do not know included.
     pub value: Value,
@@ -55,7 +58,7 @@ impl Change {
         let entry = serde_json::from_value(known)
             .map_err(|error| Error::new(ErrorKind::InvalidParams, error.to_string()).path("/set"))?;
         Ok(Changed {
-            before: review::digest(&current),
+            before: review::digest(&current, self.held.as_ref()),
             value,
             entry,
         })

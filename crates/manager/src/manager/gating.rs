@@ -11,12 +11,14 @@ use super::Manager;
 use super::configuring::blocking;
 use super::editing::check_entry;
 use crate::config::layers::user_file;
-use crate::config::merge;
+use crate::config::{inside, merge};
 use crate::consent::agreed::Agreed;
+use crate::consent::held::Held;
 use crate::consent::ledger::{Action, Place, Request};
 use crate::consent::review::{self, Subject};
 use crate::consent::{Gate, pending};
 use crate::env;
+use crate::server::Server;
 use crate::sink::RequestContext;
 
 /// A request, and the review a person gets of it.
@@ -24,6 +26,8 @@ pub(super) struct Waiting {
     pub place: Place,
     /// `None`: nobody sent it; the file was changed after an approval.
     pub request: Option<Request>,
+    /// What belongs to it of a project's file.
+    pub held: Option<Held>,
     pub review: Review,
 }
 
@@ -173,12 +177,17 @@ impl Manager {
             } else {
                 server.base.clone()
             };
+            let held = match &request {
+                Some(_) => self.held_after(Some(server), &place, &proposed),
+                None => server.held(),
+            };
             let subject = Subject {
                 directory,
                 name: &place.name,
                 layer: place.layer,
                 base: &base,
                 why: ReviewReason::Request,
+                held: held.as_ref(),
                 state: json!([
                     place.root,
                     request
@@ -202,13 +211,14 @@ impl Manager {
                     review.warnings.insert(0, text.to_owned());
                     if let Some(agreed) = ledger.approved.get(&place) {
                         review.before = agreed.target.clone().or_else(|| self.trusted_target(&place));
-                        review.changed = agreed.changed(&proposed);
+                        review.changed = agreed.changed(&proposed, held.as_ref());
                     }
                 }
             }
             Some(Waiting {
                 place,
                 request,
+                held,
                 review,
             })
         });
@@ -216,9 +226,34 @@ impl Manager {
     }
 
     /// What is kept of an approval. What an entry of a project runs is kept with the trust in it.
-    pub(super) fn approval(&self, place: &Place, entry: &ServerEntry) -> Agreed {
+    pub(super) fn approval(&self, place: &Place, entry: &ServerEntry, held: Option<&Held>) -> Agreed {
         let base = self.base(place);
-        Agreed::new(entry, place.root.is_none().then(|| review::target(entry, &base)))
+        let target = place.root.is_none().then(|| review::target(entry, &base));
+        Agreed::new(entry, target, held)
+    }
+
+    /// What belongs to an entry of a project's file when it comes to stand in a place, after what is `stored`. What was
+    /// looked at of the file before goes on counting, so that nothing of it is agreed to unseen. Blocks on the disk.
+    pub(super) fn held_after(
+        &self,
+        stored: Option<&Server>,
+        place: &Place,
+        entry: &ServerEntry,
+    ) -> Option<Held> {
+        if let Some(stored) = stored.filter(|stored| stored.entry().env_file == entry.env_file) {
+            let held = stored.held();
+            if held.is_some() || place.root.is_some() {
+                return held;
+            }
+        }
+        let (env, base) = (&self.core.env, self.base(place));
+        match &place.root {
+            Some(root) => Held::read(env, entry, &base, root),
+            None => {
+                let open = self.core.real_directories();
+                Held::find(env, entry, &base, open.iter().map(|(root, _)| root))
+            }
+        }
     }
 
     pub(super) fn base(&self, place: &Place) -> PathBuf {
@@ -265,10 +300,7 @@ pub(super) fn check_inside(path: &std::path::Path, root: &std::path::Path) -> Re
     if !files::leads_out(path, root) {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorKind::WriteFailed,
-        format!("`{}` is a link that leads out of the project", path.display()),
-    )
-    .hint("remove the link; nothing was changed")
-    .file(path.display().to_string()))
+    Err(Error::new(ErrorKind::WriteFailed, inside::told(path))
+        .hint("remove the link; nothing was changed")
+        .file(path.display().to_string()))
 }

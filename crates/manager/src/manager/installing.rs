@@ -328,7 +328,7 @@ impl Manager {
     ) -> Result<Installed, Error> {
         let entry = install::for_manager(&server.entry());
         let core = &self.core;
-        let prepared = launch::prepare(core, &entry, &server.name, &server.base, server.inherit()).await?;
+        let prepared = launch::prepare(core, &entry, &server.name, &server.origin()).await?;
         if let Some(reason) = core.forbidden(&server.name, &prepared) {
             return Err(Error::new(
                 ErrorKind::Denied,

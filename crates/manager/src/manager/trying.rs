@@ -10,7 +10,7 @@ use crate::config::{members, merge};
 use crate::consent::Gate;
 use crate::limits;
 use crate::progress::Work;
-use crate::server::launch::Inherit;
+use crate::server::launch::Origin;
 use crate::server::trial::{self, Trial};
 use crate::sink::RequestContext;
 
@@ -43,8 +43,11 @@ impl Manager {
                 name: ServerName::from("the server"),
                 entry,
                 is_saved: false,
-                base: self.core.env.home().to_owned(),
-                inherit: Inherit::All,
+                origin: Origin {
+                    base: self.core.env.home().to_owned(),
+                    root: None,
+                    held: None,
+                },
             });
         };
         if params.entry.is_some() {
@@ -69,15 +72,14 @@ impl Manager {
         let entry: ServerEntry = serde_json::from_value(known)
             .map_err(|error| Error::new(ErrorKind::InvalidParams, error.to_string()).path("/set"))?;
         check_entry(&entry, "/set")?;
+        let held = self.held_after(Some(&server), &server.place(), &entry);
         Ok(Trial {
             name: server.name.clone(),
             entry,
             is_saved: true,
-            base: server.base.clone(),
-            inherit: if server.is_of_project() {
-                Inherit::Guarded
-            } else {
-                Inherit::All
+            origin: Origin {
+                held,
+                ..server.origin()
             },
         })
     }

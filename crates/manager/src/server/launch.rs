@@ -14,7 +14,8 @@ use super::helper::Helper;
 use super::network::{self, Network};
 use super::{in_host, login_shell};
 use crate::config::expand::Expander;
-use crate::config::{file, secret, validate};
+use crate::config::{file, inside, secret, validate};
+use crate::consent::held::{self, Held};
 use crate::core::Core;
 use crate::env::Env;
 use crate::limits;
@@ -86,14 +87,68 @@ pub(crate) enum Inherit {
     Guarded,
 }
 
+/// Where an entry comes from.
+#[derive(Clone)]
+pub(crate) struct Origin {
+    /// From where relative paths of the entry are taken.
+    pub base: PathBuf,
+    /// The project that brings it.
+    pub root: Option<PathBuf>,
+    /// What was agreed to of its `envFile`, where that is a project's file.
+    pub held: Option<Held>,
+}
+
+impl Origin {
+    pub fn inherit(&self) -> Inherit {
+        match self.root {
+            Some(_) => Inherit::Guarded,
+            None => Inherit::All,
+        }
+    }
+
+    /// An entry of a project is shown with its paths: one that is written as inside of the project must be there.
+    pub fn check_inside(&self, env: &Env, member: &str, path: &Path) -> Result<(), Error> {
+        let astray = self
+            .root
+            .as_deref()
+            .filter(|root| held::is_astray(env, path, root));
+        if astray.is_none() {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::StartFailed,
+            format!("`{member}`: {}", inside::told(path)),
+        )
+        .hint("remove the link, or write the path that it leads to; nothing was started")
+        .file(path.display().to_string()))
+    }
+
+    /// Whether a file of variables is what was agreed to.
+    fn check_held(&self, env: &Env, path: &Path, bytes: &[u8]) -> Result<(), Error> {
+        let counts = |root: &PathBuf| held::is_of(env, path, root);
+        let is_agreed = match &self.held {
+            Some(held) => held.is(path, bytes),
+            None => !self.root.as_ref().is_some_and(counts),
+        };
+        if is_agreed {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::StartFailed,
+            format!("envFile `{}` is not what was agreed to", path.display()),
+        )
+        .hint("look at what changed, then decide again: `pillion trust`, or `pillion approve`")
+        .file(path.display().to_string()))
+    }
+}
+
 /// Prepares an entry for its start, once its secrets are found out. Reads `envFile` and certificates, may ask the login
 /// shell, runs the helper for headers; starts nothing of the server.
 pub(crate) async fn prepare(
     core: &Arc<Core>,
     entry: &ServerEntry,
     name: &ServerName,
-    base: &Path,
-    inherit: Inherit,
+    origin: &Origin,
 ) -> Result<Prepared, Error> {
     if let Some(target) = in_host::target(core, name, entry) {
         return Ok(Prepared {
@@ -105,7 +160,7 @@ pub(crate) async fn prepare(
     }
     match (&entry.command, &entry.url) {
         (Some(command), None) => {
-            let (target, notes) = local(core, entry, command, base, inherit).await?;
+            let (target, notes) = local(core, entry, command, origin).await?;
             Ok(Prepared {
                 target: Target::Stdio(target),
                 notes,
@@ -113,7 +168,7 @@ pub(crate) async fn prepare(
                 helper: None,
             })
         }
-        (None, Some(url)) => remote(core, entry, name, url, base, inherit).await,
+        (None, Some(url)) => remote(core, entry, name, url, origin).await,
         _ => Err(Error::new(
             ErrorKind::StartFailed,
             "an entry needs `command` or `url`",
@@ -125,10 +180,9 @@ async fn local(
     core: &Core,
     entry: &ServerEntry,
     command: &str,
-    base: &Path,
-    inherit: Inherit,
+    origin: &Origin,
 ) -> Result<(StdioTarget, Vec<String>), Error> {
-    let env = &core.env;
+    let (env, base, inherit) = (&core.env, origin.base.as_path(), origin.inherit());
     let process = |name: &str| core.reference(base, name);
     let mut expander = Expander::new(&process);
     let env_file = entry
@@ -137,7 +191,13 @@ async fn local(
         .map(|path| base.join(env.expand_tilde(&expander.text(path))));
     unset(expander)?;
     let from_file = match &env_file {
-        Some(path) => read_env_file(path).await?,
+        Some(path) => {
+            origin.check_inside(env, "envFile", path)?;
+            let text = env_file_text(path).await?;
+            origin.check_held(env, path, text.as_bytes())?;
+            parse_env_file(&text)
+                .map_err(|line| bad_env_file(path, &format!("line {line} is no `NAME=value`")))?
+        }
         None => BTreeMap::new(),
     };
 
@@ -165,6 +225,9 @@ async fn local(
         .as_ref()
         .map(|cwd| base.join(env.expand_tilde(&expander.text(cwd))));
     unset(expander)?;
+    if let Some(cwd) = &cwd {
+        origin.check_inside(env, "cwd", cwd)?;
+    }
 
     let cwd = match cwd {
         Some(cwd) if cwd.is_dir() => cwd,
@@ -203,7 +266,7 @@ async fn local(
     Ok((target, notes))
 }
 
-/// What an `envFile` of a project cannot set: it changes without a review, and would choose what runs.
+/// What an `envFile` of a project cannot set: it would choose what runs, and a review does not show its lines.
 fn is_reviewed_only(name: &str) -> bool {
     secret::is_loader_name(name) || secret::is_finder_name(name)
 }
@@ -396,34 +459,27 @@ fn is_program(path: &Path) -> bool {
     metadata.is_file() && executable
 }
 
-/// `NAME=value` lines; `#` comments, `export`, and quotes as in a shell's file of variables.
-async fn read_env_file(path: &Path) -> Result<BTreeMap<String, String>, Error> {
-    let problem = |what: String| {
-        Error::new(
-            ErrorKind::StartFailed,
-            format!("envFile `{}`: {what}", path.display()),
-        )
-        .hint("correct the file or `envFile` of the entry")
-        .file(path.display().to_string())
-    };
-    let owned = path.to_owned();
-    let read = tokio::task::spawn_blocking(move || {
-        let length = std::fs::metadata(&owned)?.len();
-        if length > limits::ENV_FILE_BYTES {
-            return Err(std::io::Error::other(format!(
-                "larger than {} bytes",
-                limits::ENV_FILE_BYTES
-            )));
-        }
-        std::fs::read_to_string(&owned)
-    });
-    let text = read
-        .await
-        .map_err(|error| problem(error.to_string()))?
-        .map_err(|error| problem(error.to_string()))?;
-    parse_env_file(&text).map_err(|line| problem(format!("line {line} is no `NAME=value`")))
+fn bad_env_file(path: &Path, what: &str) -> Error {
+    Error::new(
+        ErrorKind::StartFailed,
+        format!("envFile `{}`: {what}", path.display()),
+    )
+    .hint("correct the file or `envFile` of the entry")
+    .file(path.display().to_string())
 }
 
+async fn env_file_text(path: &Path) -> Result<String, Error> {
+    let owned = path.to_owned();
+    let read = tokio::task::spawn_blocking(move || files::read_text(&owned, limits::ENV_FILE_BYTES)).await;
+    match read {
+        Ok(Ok(Some(text))) => Ok(text),
+        Ok(Ok(None)) => Err(bad_env_file(path, "there is no such file")),
+        Ok(Err(error)) => Err(bad_env_file(path, &error.to_string())),
+        Err(error) => Err(bad_env_file(path, &error.to_string())),
+    }
+}
+
+/// `NAME=value` lines; `#` comments, `export`, and quotes as in a shell's file of variables.
 fn parse_env_file(text: &str) -> Result<BTreeMap<String, String>, usize> {
     let mut variables = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
@@ -458,9 +514,9 @@ async fn remote(
     entry: &ServerEntry,
     name: &str,
     url: &str,
-    base: &Path,
-    inherit: Inherit,
+    origin: &Origin,
 ) -> Result<Prepared, Error> {
+    let base = origin.base.as_path();
     let lookup = |name: &str| core.reference(base, name);
     let mut expander = Expander::new(&lookup);
     let url = expander.text(url);
@@ -478,7 +534,7 @@ async fn remote(
     let configured = validate::remote_url(&url)
         .map_err(|message| Error::new(ErrorKind::StartFailed, message).hint("correct `url` of the entry"))?;
     let (url, socket) = network::address(configured.clone());
-    let network = Network::read(entry, socket.as_ref(), &lookup, &core.env, base).await?;
+    let network = Network::read(entry, socket.as_ref(), &lookup, &core.env, origin).await?;
     let mut headers = HeaderMap::new();
     for (name, value) in named {
         let bad = |what: &str| {
@@ -502,7 +558,9 @@ async fn remote(
         false => network.client()?,
     };
     let helper = match helper {
-        Some(words) => Some(Helper::start(words, name, &configured, base, inherit, &core.env).await?),
+        Some(words) => {
+            Some(Helper::start(words, name, &configured, base, origin.inherit(), &core.env).await?)
+        }
         None => None,
     };
     Ok(Prepared {

@@ -1,6 +1,5 @@
 //! The login of one server: what is needed, whose tokens its requests carry, and waiting for a person meanwhile.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use auth::{
@@ -19,7 +18,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::Server;
-use super::launch;
+use super::launch::{self, Origin};
 use super::network::{self, Network};
 use super::state::{Failure, State};
 use crate::config::expand::Expander;
@@ -335,7 +334,7 @@ pub(crate) async fn settings(server: &Server) -> Result<Settings, Error> {
     if server.refusal().is_none() {
         server.find_secrets(false).await?;
     }
-    settings_of(&server.core, &server.entry(), &server.name, &server.base).await
+    settings_of(&server.core, &server.entry(), &server.name, &server.origin()).await
 }
 
 /// The same, for an entry that no server was made from.
@@ -343,8 +342,9 @@ pub(super) async fn settings_of(
     core: &Core,
     entry: &ServerEntry,
     name: &str,
-    base: &Path,
+    origin: &Origin,
 ) -> Result<Settings, Error> {
+    let base = origin.base.as_path();
     let wishes = match &entry.oauth {
         Some(OauthSetting::On(oauth)) => oauth.clone(),
         Some(OauthSetting::Off(_)) | None => OAuth::default(),
@@ -392,7 +392,7 @@ pub(super) async fn settings_of(
     let missing = |name: &str, grant: &str| wrong(format!("the grant `{grant}` needs `oauth.{name}`"));
     let configured = Url::parse(&url).map_err(|error| wrong(format!("`url`: {error}")))?;
     let (server_url, socket) = network::address(configured);
-    let network = Network::read(entry, socket.as_ref(), &lookup, &core.env, base).await?;
+    let network = Network::read(entry, socket.as_ref(), &lookup, &core.env, origin).await?;
     let grant = match &wishes.grant {
         None | Some(GrantType::AuthorizationCode) => Grant::AuthorizationCode,
         Some(GrantType::DeviceCode) => Grant::DeviceCode,

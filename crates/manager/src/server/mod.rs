@@ -18,7 +18,7 @@ pub(crate) mod trial;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use mcp::Connection;
@@ -30,6 +30,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::catalog::Catalog;
 use crate::consent::Gate;
+use crate::consent::held::Held;
 use crate::consent::ledger::Place;
 use crate::core::Core;
 use crate::limits;
@@ -66,7 +67,8 @@ pub(crate) struct Server {
     entry: RwLock<Arc<ServerEntry>>,
     reading: RwLock<Reading>,
     enabled: AtomicBool,
-    gate: Mutex<Gate>,
+    /// With what belongs to the entry of a project's file: neither is looked at without the other.
+    gate: Mutex<(Gate, Option<Held>)>,
     /// What its last start did with the environment.
     environment: Mutex<Vec<String>>,
     pub login: Login,
@@ -100,6 +102,8 @@ pub(crate) struct NewServer {
     pub base: PathBuf,
     pub enabled: bool,
     pub gate: Gate,
+    /// What was agreed to of a project's file, where the gate is open.
+    pub held: Option<Held>,
     pub is_empty: bool,
 }
 
@@ -116,7 +120,7 @@ impl Server {
             turn: tokio::sync::Mutex::new(()),
             base: new.base,
             enabled: AtomicBool::new(new.enabled),
-            gate: Mutex::new(new.gate),
+            gate: Mutex::new((new.gate, new.held)),
             environment: Mutex::default(),
             login: Login::default(),
             root: new.root,
@@ -144,7 +148,13 @@ impl Server {
     }
 
     /// Takes over an entry that launches the same thing.
-    pub fn update(self: &Arc<Self>, entry: ServerEntry, reading: Reading, enabled: bool, gate: Gate) {
+    pub fn update(
+        self: &Arc<Self>,
+        entry: ServerEntry,
+        reading: Reading,
+        enabled: bool,
+        (gate, held): (Gate, Option<Held>),
+    ) {
         let mut changed = {
             let mut current = self.entry.write().unwrap_or_else(PoisonError::into_inner);
             let changed = **current != entry;
@@ -168,18 +178,47 @@ impl Server {
         if changed {
             self.changed(ChangeReason::Config);
         }
-        self.set_gate(gate);
+        self.set_gate(gate, held);
     }
 
     pub fn gate(&self) -> Gate {
-        self.gate.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.guarded().0.clone()
     }
 
-    fn set_gate(self: &Arc<Self>, gate: Gate) {
-        let before = {
-            let mut current = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *current, gate.clone())
-        };
+    /// What belongs to its entry of a project's file.
+    pub fn held(&self) -> Option<Held> {
+        self.guarded().1.clone()
+    }
+
+    fn guarded(&self) -> MutexGuard<'_, (Gate, Option<Held>)> {
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where its entry comes from, or why it may not run now. What is read for a start is compared with what that says,
+    /// so that it is what was agreed to.
+    pub fn admitted(&self) -> Result<launch::Origin, Error> {
+        let (gate, held) = self.guarded().clone();
+        match self.refusal_by(&gate) {
+            Some(refusal) => Err(refusal),
+            None => Ok(self.origin_with(held)),
+        }
+    }
+
+    /// Where its entry comes from.
+    pub fn origin(&self) -> launch::Origin {
+        self.origin_with(self.held())
+    }
+
+    fn origin_with(&self, held: Option<Held>) -> launch::Origin {
+        launch::Origin {
+            base: self.base.clone(),
+            root: self.root.clone(),
+            held,
+        }
+    }
+
+    fn set_gate(self: &Arc<Self>, gate: Gate, held: Option<Held>) {
+        let (before, _) = std::mem::replace(&mut *self.guarded(), (gate.clone(), held));
         if before == gate {
             return;
         }
@@ -245,10 +284,7 @@ impl Server {
 
     /// How much of Pillion's environment it gets.
     pub fn inherit(&self) -> launch::Inherit {
-        match self.is_of_project() {
-            true => launch::Inherit::Guarded,
-            false => launch::Inherit::All,
-        }
+        self.origin().inherit()
     }
 
     /// Why the entry cannot be started at all.

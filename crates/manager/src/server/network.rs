@@ -9,6 +9,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use url::Url;
 
+use super::launch::Origin;
 use crate::config::expand::Expander;
 use crate::env::Env;
 use crate::limits;
@@ -42,17 +43,22 @@ impl Network {
         configured: Option<&Url>,
         lookup: &(dyn Fn(&str) -> Option<String> + Sync),
         env: &Env,
-        base: &Path,
+        origin: &Origin,
     ) -> Result<Network, Error> {
         let mut expander = Expander::new(lookup);
         let tls = entry.tls.clone().unwrap_or_default();
         let mut path = |member: &Option<protocol::Dir>| {
             member
                 .as_ref()
-                .map(|path| base.join(env.expand_tilde(&expander.text(path))))
+                .map(|path| origin.base.join(env.expand_tilde(&expander.text(path))))
         };
         let (ca, cert, key) = (path(&tls.ca), path(&tls.cert), path(&tls.key));
         super::launch::unset(expander)?;
+        for (member, path) in [("tls.ca", &ca), ("tls.cert", &cert), ("tls.key", &key)] {
+            if let Some(path) = path {
+                origin.check_inside(env, member, path)?;
+            }
+        }
         let mut network = Network {
             socket: configured.map(socket_path),
             ..Network::default()

@@ -2,7 +2,6 @@
 
 use std::future;
 use std::panic::AssertUnwindSafe;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -356,12 +355,9 @@ async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Error>
         .await
         .map_err(|_| Error::new(ErrorKind::Internal, "no more starts"))?;
     // It may have waited for its turn for a while.
-    if let Some(refusal) = server.refusal() {
-        return Err(refusal);
-    }
+    let origin = server.admitted()?;
     let entry = server.entry();
-    let base: &Path = &server.base;
-    let mut prepared = launch::prepare(&server.core, &entry, &server.name, base, server.inherit())
+    let mut prepared = launch::prepare(&server.core, &entry, &server.name, &origin)
         .await
         .inspect_err(|error| {
             // Shown beside what was passed on and withheld: names only.

@@ -2,7 +2,6 @@
 //!
 //! It belongs to no server: no state, no log and no cache learns of it, and a running server of that name goes on.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,7 +19,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
-use super::launch::{self, Inherit};
+use super::launch::{self, Origin};
 use super::{helper, login, runner, secrets};
 use crate::catalog::items::Reader;
 use crate::core::Core;
@@ -35,9 +34,7 @@ pub(crate) struct Trial {
     pub entry: ServerEntry,
     /// It is configured under that name.
     pub is_saved: bool,
-    /// From where relative paths of the entry are taken.
-    pub base: PathBuf,
-    pub inherit: Inherit,
+    pub origin: Origin,
 }
 
 /// What a server offers.
@@ -159,18 +156,18 @@ async fn open(
     let subject = secrets::Subject {
         name: &trial.name,
         label: &trial.name,
-        base: &trial.base,
-        inherit: trial.inherit,
+        base: &trial.origin.base,
+        inherit: trial.origin.inherit(),
         // A test may be of something that nobody has agreed to keep.
         ask_in: None,
     };
     secrets::find(core, entry, &subject, true).await?;
-    let mut prepared = launch::prepare(core, entry, &trial.name, &trial.base, trial.inherit).await?;
+    let mut prepared = launch::prepare(core, entry, &trial.name, &trial.origin).await?;
     if let Target::Http(target) = &mut prepared.target {
         let tokens: Option<Arc<dyn TokenSource>> = match &entry.oauth {
             Some(OauthSetting::Off(_)) => None,
             _ => {
-                let settings = login::settings_of(core, entry, &trial.name, &trial.base).await?;
+                let settings = login::settings_of(core, entry, &trial.name, &trial.origin).await?;
                 Some(Arc::new(Tokens(core.authorizer().source(settings))))
             }
         };

@@ -11,7 +11,7 @@ pub fn stories() -> Vec<Trial> {
         tools_are_offered_verbatim, names_keep_when_servers_come_and_go, names_have_a_length, a_known_list_is_not_sent_again,
         hidden_tools_are_not_offered, a_call_passes_through, failures_are_results, denied_tools_are_refused,
         a_call_can_be_cancelled, structured_content_is_checked, a_broken_schema_costs_only_itself, schemas_fit_a_dialect,
-        one_dialect_per_request, instructions_are_offered, same_names_are_told, names_of_built_in_tools_are_taken,
+        one_dialect_per_request, instructions_are_offered, same_names_are_told_apart, a_project_takes_no_name_over, names_of_built_in_tools_are_taken,
         a_model_finds_its_tools,
     )
 }
@@ -468,7 +468,7 @@ fn instructions_are_offered() {
     );
 }
 
-fn same_names_are_told() {
+fn same_names_are_told_apart() {
     let env = TestEnv::new();
     let one = env.plain_server(
         "one",
@@ -481,16 +481,54 @@ fn same_names_are_told() {
     env.write_config(&json!({ "one": one.entry(), "two": two.entry() }));
     let host = with(&env, json!({ "toolNames": { "template": "{tool}" } }));
     let offer = host.must("mcp.model.tools", json!({}));
-    assert_eq!(names(&offer), ["read", "a", "b"]);
+    let all: Vec<String> = names(&offer).iter().map(|name| (*name).to_owned()).collect();
     assert!(
-        offer["issues"].as_array().is_some_and(|issues| issues
-            .iter()
-            .any(|issue| issue["server"] == "two" && issue["item"] == "read")),
-        "{offer}"
+        all.iter().filter(|name| name.starts_with("read_")).count() == 2 && all.len() == 4,
+        "{all:?}"
     );
     let offer = host.must("mcp.model.tools", json!({ "servers": ["two", "three"] }));
-    assert_eq!(names(&offer), ["read", "b"]);
+    assert_eq!(names(&offer), all[2..], "they do not depend on who else is there");
     assert_eq!(offer["issues"][0]["kind"], "target_mismatch");
+}
+
+/// A name that a tool of the person's had is never answered by a project's server, under any template.
+fn a_project_takes_no_name_over() {
+    let env = TestEnv::new();
+    let lists = |names: [&str; 1]| json!({ "tools/list": { "tools": names.map(tool) } });
+    let mine = env.plain_server("mine", lists(["read_file"]));
+    let (theirs, glued) = (
+        env.plain_server("theirs", lists(["read_file"])),
+        env.plain_server("glued", lists(["e_read_file"])),
+    );
+    for template in ["{tool}", "{server}{tool}", "{tool}{server}", "{server}_{tool}"] {
+        env.write_config(&json!({ "mine": mine.entry() }));
+        crate::trust::write_project(&env, &json!({}));
+        let host = with(&env, json!({ "toolNames": { "template": template } }));
+        let before = host.must("mcp.model.tools", json!({}));
+        let name = names(&before)[0];
+        crate::trust::write_project(&env, &json!({ "Mine": theirs.entry(), "min": glued.entry() }));
+        crate::trust::trust(&host);
+        let offer = host.must("mcp.model.tools", json!({}));
+        let tools = offer["tools"].as_array().expect("a list");
+        assert_eq!(
+            (tools.len(), &tools[0]["server"], &tools[0]["name"]),
+            (3, &json!("mine"), &json!(name)),
+            "{template}"
+        );
+        host.must("mcp.model.call", json!({ "name": name }));
+        env.write_config(&json!({}));
+        host.must("mcp.reload", json!({}));
+        let gone = host.must("mcp.model.call", json!({ "name": name }));
+        assert_ne!(gone["outcome"], "ok", "{template}: {gone}");
+    }
+    assert_eq!(
+        (
+            mine.log.requests("tools/call").len(),
+            theirs.log.requests("tools/call").len()
+        ),
+        (4, 0)
+    );
+    assert!(glued.log.requests("tools/call").is_empty());
 }
 
 fn names_of_built_in_tools_are_taken() {

@@ -55,20 +55,26 @@ impl Naming {
         format!("{}_{suffix}", &legal[..kept])
     }
 
-    /// Two pairs of server and tool could give this text: the separator occurs where they meet.
+    /// Two pairs of server and tool could give this text: the template names no server or has nothing between the two, or
+    /// what it has between them occurs where they meet.
     fn is_ambiguous(&self, server: &str, tool: &str) -> bool {
-        let between = self
-            .template
-            .split_once("{server}")
-            .and_then(|(_, rest)| rest.split_once("{tool}"))
-            .map(|(between, _)| between);
-        match between {
-            Some(between) if !between.is_empty() => {
-                let joined = format!("{server}{between}{tool}");
-                joined.find(between) != Some(server.len()) || joined.rfind(between) != Some(server.len())
-            }
-            _ => false,
-        }
+        let (Some(at_server), Some(at_tool)) = (self.template.find("{server}"), self.template.find("{tool}"))
+        else {
+            return true;
+        };
+        let (first, second, between) = if at_server < at_tool {
+            (
+                server,
+                tool,
+                &self.template[at_server + "{server}".len()..at_tool],
+            )
+        } else {
+            (tool, server, &self.template[at_tool + "{tool}".len()..at_server])
+        };
+        let joined = format!("{first}{between}{second}");
+        between.is_empty()
+            || joined.find(between) != Some(first.len())
+            || joined.rfind(between) != Some(first.len())
     }
 
     /// What the names of a server's tools begin with.
@@ -112,16 +118,36 @@ mod tests {
 
     #[test]
     fn built_in_names_are_taken() {
-        let naming = Naming::new(Some(&ToolNames {
-            template: Some("{tool}".to_owned()),
-            max_length: None,
-        }));
-        assert_eq!(naming.exposed("docs", "read"), "read");
+        let naming = naming("{tool}");
         assert!(
             naming
                 .exposed("docs", "mcp_resource_read")
                 .starts_with("mcp_resource_read_")
         );
+    }
+
+    #[test]
+    fn a_template_that_tells_no_servers_apart_is_helped() {
+        let check = |template: &str, one: (&str, &str), other: (&str, &str)| {
+            let naming = naming(template);
+            assert_ne!(
+                naming.exposed(one.0, one.1),
+                naming.exposed(other.0, other.1),
+                "{template}"
+            );
+        };
+        check("{tool}", ("mine", "read"), ("theirs", "read"));
+        check("x_{tool}", ("mine", "read"), ("theirs", "read"));
+        check("{server}{tool}", ("a", "bc"), ("ab", "c"));
+        check("{tool}_{server}", ("c", "a_b"), ("b_c", "a"));
+        assert_eq!(naming("{tool}__{server}").exposed("docs", "read"), "read__docs");
+    }
+
+    fn naming(template: &str) -> Naming {
+        Naming::new(Some(&ToolNames {
+            template: Some(template.to_owned()),
+            max_length: None,
+        }))
     }
 
     #[test]
@@ -144,8 +170,10 @@ mod tests {
         #[test]
         fn different_tools_have_different_names(a in ("[a-c_.]{1,6}", "[a-c_.]{1,6}"), b in ("[a-c_.]{1,6}", "[a-c_.]{1,6}")) {
             prop_assume!(a != b);
-            let naming = Naming::new(None);
-            prop_assert_ne!(naming.exposed(&a.0, &a.1), naming.exposed(&b.0, &b.1));
+            for template in [TEMPLATE, "{tool}", "{server}{tool}", "{tool}_{server}", "{tool}.{server}{tool}"] {
+                let naming = naming(template);
+                prop_assert_ne!(naming.exposed(&a.0, &a.1), naming.exposed(&b.0, &b.1));
+            }
         }
     }
 }

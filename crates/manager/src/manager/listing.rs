@@ -174,8 +174,10 @@ impl Manager {
     pub(super) fn enabled_servers(&self, directory: &Dir) -> Result<Vec<Arc<Server>>, Error> {
         let root = self.root(directory)?;
         self.layers.freshen(&self.core);
-        let servers = self.layers.effective(&root).into_iter();
-        Ok(servers.filter(|server| server.is_enabled()).collect())
+        let mut servers = self.layers.effective(&root);
+        servers.retain(|server| server.is_enabled());
+        servers.sort_by_key(|server| server.is_of_project());
+        Ok(servers)
     }
 
     async fn gather(&self, request: &RequestContext, wish: Wish) -> Result<Gathered, Error> {

@@ -427,8 +427,9 @@ pub(super) fn is_denied(server: &Server, builtin: Builtin) -> bool {
     })
 }
 
-fn make(offered: Vec<(Arc<Server>, Arc<List>)>, dialect: Dialect) -> Vec<(Arc<Server>, offer::Offer)> {
+fn make(mut offered: Vec<(Arc<Server>, Arc<List>)>, dialect: Dialect) -> Vec<(Arc<Server>, offer::Offer)> {
     let mut taken = HashSet::new();
+    offered.sort_by_key(|(server, _)| server.is_of_project());
     let offers = offered.into_iter().map(|(server, list)| {
         let offer = offer::offer(&list, dialect, |tool| approval(&server, tool), &mut taken);
         (server, offer)

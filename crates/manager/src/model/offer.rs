@@ -39,9 +39,9 @@ pub(crate) fn offer(
                 "`{}` is left out: another tool has the name `{}`",
                 tool.name, tool.exposed
             );
-            let mut issue = issue(&tool.server, &tool.name, IssueKind::ItemSkipped, message);
-            issue.hint = Some("put `{server}` into the template of `toolNames`".to_owned());
-            offer.issues.push(issue);
+            offer
+                .issues
+                .push(issue(&tool.server, &tool.name, IssueKind::ItemSkipped, message));
             continue;
         }
         match model_tool(item, tool, dialect) {

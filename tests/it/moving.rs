@@ -19,6 +19,7 @@ pub fn stories() -> Vec<Trial> {
         links_and_broken_files, every_program_there_and_back, pasted_by_a_script, pasted_in_a_terminal,
         secrets_inside_of_texts, what_is_no_command, one_document_for_a_command, variables_of_an_editor,
         switched_off_beside_its_servers, links_out_of_a_project, what_is_not_trusted_stays_here,
+        what_means_nothing_there_runs_nothing, what_is_taken_over_is_warned_of,
     )
 }
 
@@ -892,4 +893,113 @@ fn pasted_in_a_terminal() {
     );
     assert_eq!(entries(&env)["b"]["url"], "https://h.example/mcp");
     assert_eq!(entries(&env).get("a"), None);
+}
+
+/// A text that another program leaves alone does not become a program, a secret or a question by an import.
+fn what_means_nothing_there_runs_nothing() {
+    let env = TestEnv::new();
+    let marker = env.home().join("marker");
+    let touch = format!("cmd:touch {}", marker.display());
+    let servers = json!({
+        "head": { "url": "https://h.example/mcp", "headers": { "X": format!("${{{touch}}}") } },
+        "named": { "url": "https://h.example/mcp", "bearer_token_env_var": touch },
+        "taken": { "command": "x", "env_vars": [touch] },
+        "args": { "command": "x", "args": [format!("a ${{A:-${{{touch}}}}}")] },
+        "store": { "command": "x", "env": { "K": "${keyring:a/b}" } },
+        "asks": { "command": "x", "env": { "K": "${input:nobody}" } },
+        "good": { "command": "x", "env": { "K": "${K}", "L": "${env:L}" } },
+    });
+    let bad = ["head", "named", "taken", "args", "store", "asks"];
+    let file = put(&env, "some.json", &json!({ "mcpServers": servers }).to_string());
+    let known = put(
+        &env,
+        ".cursor/mcp.json",
+        &json!({ "mcpServers": servers }).to_string(),
+    );
+    let ours_in_theirs = env.project().join(".vscode/mcp.json");
+    fs::create_dir_all(env.project().join(".vscode")).expect("a folder");
+    fs::write(&ours_in_theirs, json!({ "servers": servers }).to_string()).expect("a file");
+    let path = |path: &Path| path.display().to_string();
+    for args in [
+        vec!["import".to_owned(), path(&file)],
+        vec!["import".to_owned(), path(&known)],
+        vec!["import".to_owned(), path(&ours_in_theirs)],
+        vec!["sync".to_owned(), "cursor".to_owned(), "--from".to_owned()],
+    ] {
+        fs::remove_file(env.data().join("mcp.json")).ok();
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let taken = run(&env, &args);
+        assert_eq!(taken.status.code(), Some(1), "{args:?} {taken:?}");
+        let stored = entries(&env);
+        assert!(stored.get("good").is_some(), "{args:?} {taken:?}");
+        for name in bad {
+            assert_eq!(stored.get(name), None, "{args:?} {taken:?}");
+            let row = out(&taken)
+                .lines()
+                .find(|line| line.starts_with(name))
+                .map(str::to_owned);
+            assert!(
+                row.is_some_and(|row| row.contains("means nothing in that file")),
+                "{args:?} {taken:?}"
+            );
+        }
+    }
+    run(&env, &["tools"]);
+    assert!(!marker.exists());
+    // What VS Code asks for is declared in its file.
+    let declared = json!({ "servers": { "asks": { "command": "x", "env": { "K": "${input:k}" } } },
+        "inputs": [{ "id": "k", "type": "promptString", "password": true }] });
+    fs::write(&ours_in_theirs, declared.to_string()).expect("a file");
+    let taken = run(&env, &["import", &path(&ours_in_theirs)]);
+    assert!(
+        taken.status.success() && err(&taken).contains("still to be filled in"),
+        "{taken:?}"
+    );
+}
+
+/// An import and `sync --from` say of a server what a paste says.
+fn what_is_taken_over_is_warned_of() {
+    let env = TestEnv::new();
+    let servers = json!({
+        "one": { "command": "bash", "args": ["-c", "true"] },
+        "helper": { "url": "https://h.example/mcp", "headersHelper": ["print-headers", "--all"] },
+        "plain": { "url": "http://h.example/mcp" },
+        "path": { "command": "x", "env": { "PATH": "/elsewhere" } },
+    });
+    let said = [
+        "one: the command is a shell",
+        "helper: runs `print-headers --all` at each start",
+        "plain: the connection is not encrypted",
+        "path: `PATH` decides which programs",
+    ];
+    put(
+        &env,
+        ".cursor/mcp.json",
+        &json!({ "mcpServers": servers }).to_string(),
+    );
+    let file = env.home().join(".cursor/mcp.json").display().to_string();
+    for args in [
+        &["import", &file, "--dry-run"][..],
+        &["sync", "cursor", "--from", "--dry-run"],
+        &["import", &file],
+    ] {
+        let taken = run(&env, args);
+        for said in said {
+            assert_eq!(err(&taken).matches(said).count(), 1, "{said} {taken:?}");
+        }
+    }
+    // In a file in our form a reference means what it says, and a person is told so.
+    let own = put(
+        &env,
+        "own.json",
+        &json!({ "servers": { "own": { "url": "https://h.example/mcp",
+        "headers": { "X": "${cmd:vault read x}" } } } })
+        .to_string(),
+    );
+    let taken = run(&env, &["import", &own.display().to_string()]);
+    assert!(
+        taken.status.success() && err(&taken).contains("own: runs `vault read x` at each start"),
+        "{taken:?}"
+    );
+    assert_eq!(entries(&env)["own"]["headers"]["X"], "${cmd:vault read x}");
 }

@@ -191,7 +191,7 @@ pub struct Imported {
     pub added: u32,
     /// How many failed.
     pub failed: u32,
-    /// Settings that have no counterpart here.
+    /// Settings that have no counterpart here, and what a person should know of what was taken over.
     pub not_imported: Vec<Issue>,
     /// What is still to be filled in.
     pub needs: Vec<ImportNeed>,

@@ -4,7 +4,7 @@ use protocol::{Issue, IssueKind};
 use serde_json::Value;
 
 use super::document::Fault;
-use super::{Dialect, Found, Harvest, Input, Outcome, document, entry, note, server_json};
+use super::{Dialect, Found, Harvest, Input, Outcome, document, entry, note, references, server_json};
 
 /// Keys under which programs keep their servers.
 const KEYS: [&str; 6] = [
@@ -15,13 +15,18 @@ const KEYS: [&str; 6] = [
     "extensions",
     "amp.mcpServers",
 ];
+/// The one of them that our own files have, as VS Code's do.
+const OUR_KEY: &str = "servers";
 /// Servers of one text; more is no configuration of a person.
 const SERVERS: usize = 500;
 
 /// The servers of a configuration, and whether they stood there as one bare entry.
 pub(crate) fn harvest(text: &str, dialect: Dialect) -> Result<(Harvest, bool), Fault> {
     let root = document::read(text)?;
-    let mut harvest = Harvest::default();
+    let mut harvest = Harvest {
+        is_foreign: dialect != Dialect::Common,
+        ..Harvest::default()
+    };
     let is_bare = harvest.document(&root, dialect);
     harvest.switch_off(&root);
     if harvest.found.len() > SERVERS {
@@ -33,6 +38,17 @@ pub(crate) fn harvest(text: &str, dialect: Dialect) -> Result<(Harvest, bool), F
 }
 
 impl Harvest {
+    /// Refuses what of another program's text would mean something here that it does not mean there.
+    pub fn refuse_strange(&mut self) {
+        for found in &mut self.found {
+            if let Outcome::Entry(entry) = &found.outcome
+                && let Some(reason) = references::strange(entry, &self.inputs)
+            {
+                found.outcome = Outcome::Failed(reason);
+            }
+        }
+    }
+
     fn document(&mut self, root: &Value, dialect: Dialect) -> bool {
         if self.description(root) {
             return true;
@@ -65,6 +81,7 @@ impl Harvest {
             match key.as_str() {
                 key if KEYS.contains(&key) && (value.is_object() || value.is_array()) => {
                     is_found = true;
+                    self.is_foreign |= key != OUR_KEY;
                     self.entries(value, dialect.or_of_key(key, value), scope);
                 }
                 // Old settings of VS Code keep `servers` inside; others keep the servers themselves.
@@ -79,11 +96,13 @@ impl Harvest {
                         .is_some_and(|map| map.values().any(entry::is_server)) =>
                 {
                     is_found = true;
+                    self.is_foreign = true;
                     self.entries(value, dialect.or_of_key(key, value), scope);
                 }
                 "inputs" => self.inputs(value),
                 // One program keeps the servers of every project in its state file.
                 "projects" => {
+                    self.is_foreign = true;
                     for (directory, project) in value.as_object().into_iter().flatten() {
                         let scope = format!("project:{directory}");
                         if let Some(servers) = project.get("mcpServers") {

@@ -42,6 +42,8 @@ pub(crate) struct Harvest {
     /// Settings that have no counterpart here, and what is worth knowing.
     pub notes: Vec<Issue>,
     pub inputs: Vec<Input>,
+    /// The text is another program's, by what it looks like: our references mean nothing in it.
+    pub is_foreign: bool,
     /// Servers that the text describes rather than configures.
     pub described: Vec<server_json::ServerJson>,
 }

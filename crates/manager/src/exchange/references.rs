@@ -1,5 +1,8 @@
-//! Our references in the spelling of another program.
+//! Our references in the spelling of another program, and texts of another program that would become references here.
 
+use protocol::ServerEntry;
+
+use super::Input;
 use super::forms::References;
 use crate::config::expand::{self, Source};
 
@@ -63,6 +66,35 @@ impl References {
         }
         spelt.text.push_str(&text);
     }
+}
+
+/// Why an entry out of another program's file cannot be taken over: a text that means nothing there would make a program
+/// run here, read the credential store, or ask a person. We have no spelling for such a text that stays one.
+///
+/// `inputs` are the values that the other program asks for; an entry may bring its own.
+pub(crate) fn strange(entry: &ServerEntry, inputs: &[Input]) -> Option<String> {
+    let mut found = None;
+    expand::texts(&serde_json::json!(entry), &mut |text| {
+        for (name, _) in expand::references(text) {
+            let would = match expand::source(name) {
+                None => continue,
+                Some(Source::Command(_)) => "would run a program",
+                Some(Source::Keyring(_)) => "would read the credential store",
+                Some(Source::Input(id)) => {
+                    let is_own = entry.inputs.iter().flatten().any(|(own, _)| own == id);
+                    if is_own || inputs.iter().any(|input| input.id == id) {
+                        continue;
+                    }
+                    "would ask you for a value"
+                }
+            };
+            let kind = name.split(':').next().unwrap_or_default();
+            found.get_or_insert_with(|| {
+                format!("it holds `${{{kind}:…}}`, which means nothing in that file and {would} here: change it there, or add the server by hand")
+            });
+        }
+    });
+    found
 }
 
 /// The variable that a text consists of: `TOKEN` for `${TOKEN}`.

@@ -75,11 +75,18 @@ impl Manager {
         }
         let harvest = match (params.text.clone(), params.source.clone()) {
             (Some(text), None) => {
-                let (harvest, _) = harvest(&text, Dialect::Common)
+                let (mut harvest, _) = harvest(&text, Dialect::Common)
                     .map_err(|fault| Error::new(ErrorKind::InvalidParams, fault.to_string()).path("/text"))?;
+                if harvest.is_foreign {
+                    harvest.refuse_strange();
+                }
                 harvest
             }
-            (None, Some(source)) => blocking(move || read_servers(Path::new(&source))).await?,
+            (None, Some(source)) => {
+                let places = self.places(&self.root(&params.directory)?);
+                let is_known = places.iter().any(|place| place.path == Path::new(&source));
+                blocking(move || read_servers(Path::new(&source), is_known)).await?
+            }
             _ => {
                 let message = "either `text` or `source` is needed";
                 return Err(Error::new(ErrorKind::InvalidParams, message).path("/text"));
@@ -149,6 +156,11 @@ impl Manager {
                     declared::ask_as(&mut entry, &harvest.inputs);
                     let needs = asked.unwrap_or_else(|| needs(&entry));
                     declared::remember(&mut entry, &needs);
+                    let base = match layer {
+                        Layer::Project => &root,
+                        _ => self.core.env.home(),
+                    };
+                    let warnings = warnings::of(&entry, layer, base);
                     let add = McpAdd {
                         directory: params.directory.clone(),
                         name: NewName::from(new.as_str()),
@@ -168,6 +180,13 @@ impl Manager {
                             };
                             for need in needs {
                                 ask_for(&mut imported.needs, need, &new);
+                            }
+                            for warning in warnings {
+                                let mut issue = Issue::new(IssueKind::Note, warning);
+                                issue.server = Some(ServerName::from(new.as_str()));
+                                if !imported.not_imported.contains(&issue) {
+                                    imported.not_imported.push(issue);
+                                }
                             }
                             result.saved_as = Some(NewName::from(new));
                             imported.added += u32::from(params.dry_run != Some(true));
@@ -474,12 +493,15 @@ fn read_file(path: &Path) -> Result<String, Error> {
     String::from_utf8(bytes).map_err(|_| fault(ErrorKind::InvalidParams, "it is no UTF-8".to_owned()))
 }
 
-/// The servers of another program's file.
-fn read_servers(path: &Path) -> Result<Harvest, Error> {
+/// The servers of a file; `is_known` says that it is one where another program keeps its own.
+fn read_servers(path: &Path, is_known: bool) -> Result<Harvest, Error> {
     let text = read_file(path)?;
-    harvest(&text, Dialect::of_path(&path.to_string_lossy()))
-        .map(|(harvest, _)| harvest)
-        .map_err(|fault| broken(path, &fault))
+    let (mut harvest, _) =
+        harvest(&text, Dialect::of_path(&path.to_string_lossy())).map_err(|fault| broken(path, &fault))?;
+    if is_known || harvest.is_foreign {
+        harvest.refuse_strange();
+    }
+    Ok(harvest)
 }
 
 /// Another program's file that cannot be read.
@@ -516,8 +538,8 @@ fn looked_at(place: &Place, root: &Path) -> Option<ImportSource> {
         id: id.clone(),
     };
     let servers = match place.scope {
-        Scope::Project => check_inside(&place.path, root).and_then(|()| read_servers(&place.path)),
-        Scope::User => read_servers(&place.path),
+        Scope::Project => check_inside(&place.path, root).and_then(|()| read_servers(&place.path, true)),
+        Scope::User => read_servers(&place.path, true),
     };
     match servers {
         Ok(harvest) if harvest.found.is_empty() => return None,

@@ -126,6 +126,7 @@ impl Manager {
             }
             is_written
         });
+        harvest.refuse_strange();
         for name in params.servers.iter().flatten() {
             let is_there = |found: &Found| *found.name == **name || names::fitting(&found.name) == **name;
             let is_known = harvest.found.iter().any(is_there)

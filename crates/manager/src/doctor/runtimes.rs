@@ -146,6 +146,8 @@ async fn version(program: &Path, args: &[&str], path: &OsStr) -> Result<String, 
     command
         .args(args)
         .env("PATH", path)
+        // The folder Pillion runs in may be anybody's: what configures a program there counts for nothing.
+        .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

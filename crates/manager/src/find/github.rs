@@ -15,6 +15,7 @@ use crate::core::Core;
 use crate::env;
 use crate::exchange::toml;
 use crate::limits;
+use crate::server::launch;
 
 /// Names the API, where it is not that of github.com.
 const VARIABLE: &str = "PILLION_GITHUB_URL";
@@ -272,9 +273,14 @@ async fn token(core: &Core) -> Option<HeaderValue> {
 }
 
 async fn of_command_line(core: &Core) -> Option<String> {
-    let mut command = tokio::process::Command::new("gh");
+    let variables = core.env.variables().iter();
+    let (_, path) = variables.into_iter().find(|(name, _)| name == "PATH")?;
+    // By its whole path, and from nobody's folder: a search is made in any repository.
+    let program = launch::search("gh", path)?;
+    let mut command = tokio::process::Command::new(program);
     command
         .args(["auth", "token"])
+        .current_dir("/")
         .env_clear()
         .envs(core.env.variables().iter().map(|(name, value)| (name, value)))
         .stdin(std::process::Stdio::null())

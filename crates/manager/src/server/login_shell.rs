@@ -24,6 +24,8 @@ async fn ask(env: &Env) -> Option<OsString> {
     let mut command = tokio::process::Command::new(&shell);
     command
         .args(["-l", "-c", &format!("printf '\\n{MARK}%s\\n' \"$PATH\"")])
+        // Its start-up files must not find what somebody put into the folder Pillion runs in.
+        .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -1,6 +1,7 @@
 //! A repository that means harm: its files may be anything, and opening it starts and contacts nothing.
 
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -9,13 +10,14 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::stories;
-use crate::support::{Host, TestEnv};
+use crate::support::{Host, HttpHost, TestEnv};
 use crate::trust::{trust, write_project};
 
 pub fn stories() -> Vec<Trial> {
     stories!("hostile":
         opening_a_repository_does_nothing, strange_texts_are_survived, links_lead_nowhere, nothing_is_written_beside_them,
         endless_files_are_not_waited_for, writes_do_not_follow_links, paths_of_a_project_stay_in_it,
+        nobody_is_crowded_out, programs_are_not_found_in_a_repository, what_nobody_could_read_is_not_trusted,
     )
 }
 
@@ -296,4 +298,143 @@ fn paths_of_a_project_stay_in_it() {
         host.start_server(name);
     }
     assert_eq!(server.log.starts().len(), 3);
+}
+
+/// However much a repository brings, what is the person's own shows, and what is trusted was shown.
+fn nobody_is_crowded_out() {
+    let env = TestEnv::new();
+    let named = |prefix: &str, count: usize| -> Value {
+        let entries = (0..count).map(|at| (format!("{prefix}{at}"), json!({ "command": "x" })));
+        Value::Object(entries.collect())
+    };
+    write_project(&env, &named("a", 60));
+    for package in 0..40 {
+        let folder = env.project().join(format!(".pillion/packages/p{package:02}"));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let text = json!({ "servers": named(&format!("p{package}-"), 60) }).to_string();
+        std::fs::write(folder.join("mcp.json"), text).expect("a file");
+    }
+    env.write_config(&named("mine", 499));
+    let package = env.data().join("packages/own");
+    std::fs::create_dir_all(&package).expect("a folder");
+    let text = json!({ "servers": named("own", 11) }).to_string();
+    std::fs::write(package.join("mcp.json"), text).expect("a file");
+    let host = Host::start(&env);
+    let status = host.must("mcp.status", json!({}));
+    let records = status["servers"].as_array().expect("a list");
+    let of = |layers: [&str; 2]| {
+        let found = records
+            .iter()
+            .filter(|record| layers.iter().any(|layer| record["layer"] == *layer));
+        found.count()
+    };
+    assert_eq!(
+        (
+            of(["user", "userPackage"]),
+            of(["project", "projectPackage"]),
+            &status["leftOut"]
+        ),
+        (510, 490, &json!(10))
+    );
+    let files = status["files"].as_array().expect("a list");
+    let cut = files.iter().filter(|file| {
+        file["fault"]["message"]
+            .as_str()
+            .is_some_and(|message| message.contains("only the first 500"))
+    });
+    assert_eq!(
+        cut.count(),
+        33,
+        "the packages of which something was left out say it"
+    );
+    let review = host.must("mcp.trust", json!({}));
+    assert_eq!(review["reviews"].as_array().map(Vec::len), Some(500));
+    host.check();
+    let output = env.command().arg("status").output().expect("a run");
+    let (shown, said) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(shown.contains("mine498 ") && shown.contains("own10 "), "{shown}");
+    assert!(said.contains("10 more servers are not shown"), "{said}");
+}
+
+/// An entry whose review would be endless is none that a yes could be meant for.
+fn what_nobody_could_read_is_not_trusted() {
+    let env = TestEnv::new();
+    let server = env.plain_server("long", json!({}));
+    let mut long = server.entry();
+    // A review repeats the names, and says something of each.
+    let names = (0..256).map(|at| (format!("NPM_CONFIG_{}_{at}", "X".repeat(150)), json!("")));
+    long["env"] = Value::Object(names.collect());
+    let mut faulty = server.entry();
+    faulty["args"] = json!(vec!["a".repeat(1000); 100]);
+    write_project(
+        &env,
+        &json!({ "long": long, "wide": faulty, "good": server.entry() }),
+    );
+    let host = Host::start(&env);
+    let review = host.must("mcp.trust", json!({}));
+    for shown in review["reviews"].as_array().expect("a list") {
+        assert!(shown.to_string().len() <= 64 << 10, "{}", shown["server"]);
+        let is_good = shown["server"] == "good";
+        let is_said = shown["warnings"].to_string().contains("too long to be shown");
+        assert_ne!(is_good, is_said, "{shown}");
+    }
+    let grant = json!({ "action": "grant", "revision": review["revision"] });
+    assert_eq!(host.must("mcp.trust", grant)["state"], "trusted");
+    host.call("good", "echo", json!({})).expect("trusted");
+    for name in ["long", "wide"] {
+        let record = host.start_server(name);
+        assert!(record.to_string().contains("too long to be shown"), "{record}");
+    }
+    assert_eq!(server.log.starts().len(), 1);
+    // Made shorter it is another entry, and asked about.
+    write_project(&env, &json!({ "long": server.entry(), "good": server.entry() }));
+    assert_eq!(host.must("mcp.status", json!({}))["trust"], "changed");
+    assert_eq!(host.status("long")["state"], "needs_trust");
+}
+
+/// What Pillion runs by itself is never the repository's, and never starts in it, whatever the `PATH` says.
+fn programs_are_not_found_in_a_repository() {
+    let github = HttpHost::bind();
+    let none = json!([{ "match": "GET /search/repositories", "respond": { "json": { "total_count": 0, "items": [] } } }]);
+    github.serve_rules(&none, &json!({}));
+    let mut env = TestEnv::new();
+    env.set("PILLION_GITHUB_URL", &github.origin);
+    env.set("PATH", &format!(".::node_modules/.bin:{}", env.path_variable()));
+    let shell = env.bin().join("a-shell");
+    env.set("SHELL", &shell.display().to_string());
+    let (taken, started) = (env.home().join("taken"), env.home().join("started"));
+    let script = |file: &std::path::Path, text: String| {
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+        std::fs::write(file, format!("#!/bin/sh\n{text}\n")).expect("a file");
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).expect("a mode");
+    };
+    let names = [
+        "gh", "node", "npm", "npx", "uv", "uvx", "python3", "docker", "deno", "bun",
+    ];
+    for name in names {
+        for folder in [env.project(), env.project().join("node_modules/.bin")] {
+            script(&folder.join(name), format!("echo {name} >> {}", taken.display()));
+        }
+        let says = format!("echo {name} \"$(pwd)\" >> {}; echo v30.0.0", started.display());
+        script(&env.bin().join(name), says);
+    }
+    script(
+        &shell,
+        format!("echo a-shell \"$(pwd)\" >> {}", started.display()),
+    );
+    for args in [&["search", "rain", "--source", "github"][..], &["doctor"][..]] {
+        let output = env.command().args(args).output().expect("a run");
+        assert!(!taken.exists(), "{args:?} {output:?}");
+    }
+    let started = std::fs::read_to_string(started).expect("programs were run");
+    for name in ["gh", "node", "a-shell"] {
+        assert!(
+            started.lines().any(|line| line.starts_with(&format!("{name} "))),
+            "{started}"
+        );
+    }
+    assert!(started.lines().all(|line| line.ends_with(" /")), "{started}");
 }

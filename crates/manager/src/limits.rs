@@ -133,8 +133,16 @@ pub const CLOCK_SLACK_MS: u64 = 5 * 60 * 1000;
 pub const REQUESTS: usize = 10;
 /// Bytes of a request; a review is shown whole, and more than this nobody reads.
 pub const REQUEST_BYTES: usize = 64 << 10;
+/// Bytes of a review; more than this nobody reads.
+pub const REVIEW_BYTES: usize = 64 << 10;
+/// Of these, what is kept for what is said of a change.
+pub const REVIEW_NOTES_BYTES: usize = 1 << 10;
+/// An entry of fewer bytes makes no review that is too long: names are repeated in it, with a sentence each.
+pub const SHORT_ENTRY_BYTES: usize = 4 << 10;
 /// Packages of one folder.
 pub const PACKAGES: usize = 100;
+/// Entries of one project, in its file and its packages together: trust in it is one question about all of them.
+pub const PROJECT_ENTRIES: usize = 500;
 /// How long the files are taken for unchanged after a look at their stamps, where requests come one after the other.
 pub const STAMP_LIFE: Duration = Duration::from_millis(200);
 /// Events of the file system are gathered for this long: editors write a file in several steps.

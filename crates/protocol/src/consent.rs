@@ -21,7 +21,7 @@ words! {
     }
 }
 
-/// What a person is shown before an entry may run; never cut, at most 64 KiB of text.
+/// What a person is shown before an entry may run; never cut, at most 64 KiB: what is longer is not asked about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Review {

@@ -223,6 +223,9 @@ pub struct Status {
     /// One record per server.
     #[schemars(with = "List<McpServerStatus, 1000>")]
     pub servers: Vec<McpServerStatus>,
+    /// How many more there are than fit; a project's go first. Absent when all are here. `server` shows one by its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<u32>,
     /// Whether the directory's own entries are trusted.
     pub trust: TrustState,
     /// The files that were read.

@@ -20,6 +20,7 @@ use crate::consent::trust::TrustFile;
 use crate::consent::{Gate, pending, review};
 use crate::core::Core;
 use crate::env::{self, Env};
+use crate::limits;
 use crate::server::{Reading, Server};
 
 pub(super) struct Book {
@@ -153,6 +154,15 @@ impl Project {
             Some((key, held))
         });
         self.held = held.collect();
+    }
+
+    /// Keeps what a person can be asked about: so many entries, none of them endless.
+    pub(super) fn bound(&mut self) {
+        let mut room = limits::PROJECT_ENTRIES;
+        keep_shown(&mut self.file, Layer::Project, &self.root, &mut room);
+        for package in &mut self.packages.list {
+            keep_shown(&mut package.file, Layer::ProjectPackage, &package.path, &mut room);
+        }
     }
 }
 
@@ -388,6 +398,34 @@ impl Book {
                 held: None,
                 is_empty: true,
             });
+        }
+    }
+}
+
+/// Keeps of a project's file what there is `room` for, and of an entry that no review could show only its name.
+fn keep_shown(file: &mut ConfigFile, layer: Layer, base: &Path, room: &mut usize) {
+    if file.entries.len() > *room {
+        file.entries.truncate(*room);
+        file.fault.get_or_insert_with(|| Fault {
+            message: format!(
+                "only the first {} entries of a project are read, those of its packages included",
+                limits::PROJECT_ENTRIES
+            ),
+            place: None,
+        });
+    }
+    *room -= file.entries.len();
+    for entry in &mut file.entries {
+        let faults = entry.faults.iter().map(|fault| fault.message.len() + 64).sum();
+        if review::is_too_long(&entry.name, &entry.entry, faults, (layer, base)) {
+            entry.entry = ServerEntry::default();
+            entry.faults = vec![Fault {
+                message: format!(
+                    "it is too long to be shown to a person ({} KiB): shorten it",
+                    limits::REVIEW_BYTES >> 10
+                ),
+                place: None,
+            }];
         }
     }
 }

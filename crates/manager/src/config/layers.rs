@@ -119,6 +119,7 @@ impl Layers {
                 if let Some(before) = before.find(|before| before.root == project.root) {
                     project = project.after(before);
                 }
+                project.bound();
                 project.hold(&core.env);
                 project
             })
@@ -283,7 +284,7 @@ impl Layers {
             .cloned()
     }
 
-    /// The files of a directory, with their layers.
+    /// The files of a directory, with their layers; a project's come last.
     pub fn files(&self, root: &Path) -> Vec<(Layer, ConfigFile)> {
         let book = self.book();
         let mut files = vec![(Layer::User, book.user.clone())];
@@ -292,11 +293,11 @@ impl Layers {
             list.map(|package| (layer, package.file.clone())).collect()
         };
         files.extend(of_packages(&book.packages, Layer::UserPackage));
+        files.extend(book.host_files.iter().map(|file| (Layer::Host, file.clone())));
         for project in book.projects.iter().filter(|project| project.root == root) {
             files.push((Layer::Project, project.file.clone()));
             files.extend(of_packages(&project.packages, Layer::ProjectPackage));
         }
-        files.extend(book.host_files.iter().map(|file| (Layer::Host, file.clone())));
         files
     }
 

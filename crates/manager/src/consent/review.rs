@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::held::Held;
 use super::{agreed, warnings};
 use crate::config::{expand, file, secret};
+use crate::limits;
 use crate::server::launch;
 
 /// Where the entry stands and why it is asked about.
@@ -78,6 +79,34 @@ pub(crate) fn review(subject: &Subject<'_>, entry: &ServerEntry, stored: Option<
         enabled: entry.enabled != Some(false),
         warnings: warnings::of(entry, subject.layer, subject.base),
     }
+}
+
+/// Whether no review could show an entry of a project whole, with these faults.
+pub(crate) fn is_too_long(
+    name: &str,
+    entry: &ServerEntry,
+    faults: usize,
+    (layer, base): (Layer, &Path),
+) -> bool {
+    // Most entries are far from it, and a review looks at the disk.
+    if faults + length(entry) < limits::SHORT_ENTRY_BYTES {
+        return false;
+    }
+    let subject = Subject {
+        directory: &Dir::from(&*base.to_string_lossy()),
+        name,
+        layer,
+        base,
+        why: ReviewReason::Project,
+        state: Value::Null,
+        held: None,
+    };
+    faults + length(&review(&subject, entry, None)) > limits::REVIEW_BYTES - limits::REVIEW_NOTES_BYTES
+}
+
+/// The bytes of something as it is sent.
+pub(crate) fn length(shown: &impl serde::Serialize) -> usize {
+    serde_json::to_string(shown).map_or(usize::MAX, |text| text.len())
 }
 
 /// What would run or be reached, without secrets.

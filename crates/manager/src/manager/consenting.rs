@@ -348,6 +348,11 @@ fn project_review(params: &McpTrust, item: &TrustItem, trusted: Option<&Trusted>
     if let Some(known) = known.filter(|known| known.digest != item.digest) {
         review.before.clone_from(&known.target);
         review.changed = known.changed(&item.entry, item.held.as_ref());
+        if review::length(&review) > limits::REVIEW_BYTES - limits::REVIEW_NOTES_BYTES {
+            (review.before, review.changed) = (None, Vec::new());
+            let note = "it is not what was trusted; the difference is too long to be shown";
+            review.warnings.insert(0, note.to_owned());
+        }
     }
     let faults = item.faults.iter();
     review.warnings.splice(

@@ -33,14 +33,9 @@ impl Manager {
         let root = self.root(&params.directory)?;
         self.layers.freshen(&self.core);
         let wanted = |server: &Arc<Server>| params.server.as_ref().is_none_or(|name| *name == server.name);
-        let servers: Vec<Arc<Server>> = self
-            .layers
-            .visible(&root)
-            .iter()
-            .filter(|server| wanted(server))
-            .take(limits::SHOWN_SERVERS)
-            .cloned()
-            .collect();
+        let mut servers = self.layers.visible(&root);
+        servers.retain(wanted);
+        let left_out = keep_own(&mut servers, limits::SHOWN_SERVERS);
         // What a server costs can be known before it is switched on: from the last time it ran.
         for server in &servers {
             server.catalog.seen_tools(server).await;
@@ -58,6 +53,7 @@ impl Manager {
             .collect();
         Ok(Status {
             servers,
+            left_out: (left_out > 0).then_some(left_out as u32),
             trust: self.layers.trust_state(&root),
             files: self.files(&root),
             profile: self.chosen_profile(&root),
@@ -246,4 +242,23 @@ fn hint(layer: Layer, file: &file::ConfigFile, fault: &file::Fault) -> String {
         steps.push("until then its servers do not exist".to_owned());
     }
     steps.join("; ")
+}
+
+/// Leaves so many servers, in their order, those of projects only where there is room. Returns how many went.
+fn keep_own(servers: &mut Vec<Arc<Server>>, most: usize) -> usize {
+    let all = servers.len();
+    let is_own = |server: &Server| !server.is_of_project();
+    let own = servers.iter().filter(|server| is_own(server)).count();
+    let (mut own_left, mut other_left) = (most, most.saturating_sub(own));
+    servers.retain(|server| {
+        let left = if is_own(server) {
+            &mut own_left
+        } else {
+            &mut other_left
+        };
+        let is_kept = *left > 0;
+        *left = left.saturating_sub(1);
+        is_kept
+    });
+    all - servers.len()
 }

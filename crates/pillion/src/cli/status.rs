@@ -50,6 +50,13 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         rows.add([&server.name, &state(server), server.layer.as_str(), command]);
     }
     rows.print_unless_empty("No servers are configured; `pillion add NAME -- COMMAND` adds one")?;
+    if let Some(left_out) = status.left_out {
+        warn(
+            session.terminal.on_stderr(),
+            &format!("{left_out} more servers are not shown"),
+            Some("`pillion status NAME` shows one"),
+        );
+    }
     for server in &status.servers {
         let is_told = |issue: &&Issue| server.left_out_by.is_some() || Some(*issue) == forbidden(server);
         let issues = server.issues.iter().flatten().filter(|issue| !is_told(issue));

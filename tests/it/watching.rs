@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use crate::stories;
 use crate::support::host::HostOptions;
-use crate::support::{Host, TestEnv};
+use crate::support::{Host, TestEnv, clock};
 
 pub fn stories() -> Vec<Trial> {
     stories!("watching":
         a_file_where_no_folder_was, through_a_link, a_folder_made_anew, a_package_in_two_steps, a_file_of_the_host,
-        a_folder_opened_later,
+        a_folder_opened_later, a_restart_from_a_terminal,
     )
 }
 
@@ -115,4 +115,42 @@ fn a_folder_opened_later() {
         &json!({ "one": { "command": "x" } }),
     );
     noticed(&host, "one");
+}
+
+/// Whoever has the server running restarts it, once for each order; nobody else does anything.
+fn a_restart_from_a_terminal() {
+    let env = TestEnv::new();
+    let server = env.plain_server("srv", json!({}));
+    env.write_config(&json!({ "srv": server.entry(), "off": { "command": "x", "enabled": false } }));
+    let (first, second, idle) = (Host::start(&env), Host::start(&env), Host::start(&env));
+    first.start_server("srv");
+    second.start_server("srv");
+    idle.must("mcp.status", json!({}));
+    let order = |name: &str| env.command().args(["restart", name]).output().expect("it runs");
+    for round in 1..3 {
+        let output = order("srv");
+        assert!(output.status.success(), "{output:?}");
+        clock::eventually("both have restarted it", || {
+            (server.log.starts().len() == 2 + 2 * round).then_some(())
+        });
+        for host in [&first, &second] {
+            clock::eventually("it is ready again", || {
+                (host.status("srv")["state"] == "ready").then_some(())
+            });
+        }
+    }
+    assert_eq!(idle.status("srv")["state"], "stopped");
+    // What was ordered before a process began does not concern it.
+    let later = Host::start(&env);
+    later.start_server("srv");
+    later.must("mcp.reload", json!({}));
+    assert_eq!(server.log.starts().len(), 7);
+    let unknown = order("nope");
+    let text = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert!(
+        unknown.status.code() == Some(1) && text.contains("there is no server `nope`"),
+        "{text}"
+    );
+    let off = String::from_utf8_lossy(&order("off").stderr).into_owned();
+    assert!(off.contains("`off` is switched off, and runs nowhere"), "{off}");
 }

@@ -147,6 +147,8 @@ pub const PROJECT_ENTRIES: usize = 500;
 pub const STAMP_LIFE: Duration = Duration::from_millis(200);
 /// Events of the file system are gathered for this long: editors write a file in several steps.
 pub const WATCH_DEBOUNCE: Duration = Duration::from_millis(100);
+/// An ordered restart is remembered for this long, in ms.
+pub const ORDER_LIFE_MS: u64 = 60 * 60 * 1000;
 /// Where not every change is told, the stamps are looked at this often.
 pub const WATCH_PAUSE: Duration = Duration::from_secs(5);
 /// Records of one `mcp.status`.

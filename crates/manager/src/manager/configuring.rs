@@ -551,7 +551,7 @@ fn shown(home: &Home, entry: &ServerEntry, written: bool) -> Written {
 }
 
 /// Starts a server without waiting; its record follows by `mcp.changed`.
-fn start_behind(server: &Arc<Server>) {
+pub(super) fn start_behind(server: &Arc<Server>) {
     let server = Arc::clone(server);
     tokio::spawn(async move { drop(server.start().await) });
 }

@@ -20,6 +20,7 @@ mod modelling;
 mod noticing;
 mod profiling;
 mod reading;
+mod restarting;
 mod subscribing;
 mod syncing;
 mod trying;

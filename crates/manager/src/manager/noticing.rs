@@ -9,6 +9,7 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
 use super::Manager;
+use super::restarting::Known;
 use crate::config::layers::{Layers, user_file};
 use crate::consent::pending;
 use crate::core::Core;
@@ -33,7 +34,12 @@ async fn notice(core: Weak<Core>, layers: Weak<Layers>) {
         return;
     };
     let mut watch = Watch::new(Arc::clone(&news));
-    let mut logins = core.upgrade().and_then(|core| core.authorizer().stamp());
+    let Some((mut logins, mut orders)) = core
+        .upgrade()
+        .map(|core| (core.authorizer().stamp(), Known::new(&core)))
+    else {
+        return;
+    };
     loop {
         let pause = {
             let (Some(core), Some(layers)) = (core.upgrade(), layers.upgrade()) else {
@@ -59,15 +65,16 @@ async fn notice(core: Weak<Core>, layers: Weak<Layers>) {
         let (Some(core), Some(layers)) = (core.upgrade(), layers.upgrade()) else {
             return;
         };
+        let manager = Manager {
+            core: Arc::clone(&core),
+            layers: Arc::clone(&layers),
+        };
         let stamp = core.authorizer().stamp();
         if stamp != logins {
             logins = stamp;
-            let manager = Manager {
-                core: Arc::clone(&core),
-                layers: Arc::clone(&layers),
-            };
             manager.notice_logins();
         }
+        manager.follow_orders(&mut orders).await;
         let look = tokio::task::spawn_blocking(move || layers.is_outdated(&core).then_some((core, layers)));
         // Servers are made on the runtime, since each has a task.
         if let Ok(Some((core, layers))) = look.await {

@@ -56,7 +56,8 @@ const PHRASES: [(&str, &str); 16] = [
 const fn command(method: Method) -> &'static str {
     match method {
         Method::Status | Method::Reload => "pillion status",
-        Method::Start | Method::Restart | Method::ToolsList | Method::Catalog => "pillion tools SERVER",
+        Method::Start | Method::ToolsList | Method::Catalog => "pillion tools SERVER",
+        Method::Restart => "pillion restart SERVER",
         Method::Stop => "pillion disable SERVER",
         Method::Logs => "pillion logs SERVER",
         Method::Debug => "pillion debug SERVER",

@@ -55,6 +55,7 @@ mod prompts;
 mod read;
 mod remove;
 mod resources;
+mod restart;
 mod review;
 mod schema;
 mod search;
@@ -116,6 +117,7 @@ pub enum Command {
     Enable(enable::Args),
     /// Switch a server off; its entry stays
     Disable(enable::Args),
+    Restart(restart::Args),
     Gallery(gallery::Args),
     Search(search::Args),
     Test(test::Args),
@@ -183,6 +185,7 @@ pub async fn run(
         Command::Remove(args) => with_session!(args, remove::run),
         Command::Enable(args) => with_session!(args, enable::on),
         Command::Disable(args) => with_session!(args, enable::off),
+        Command::Restart(args) => with_session!(args, restart::run),
         Command::Gallery(args) => with_session!(args, gallery::run),
         Command::Search(args) => with_session!(args, search::run),
         Command::Test(args) => with_session!(args, test::run),

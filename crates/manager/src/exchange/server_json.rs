@@ -14,6 +14,7 @@ use crate::config::{secret, validate};
 
 mod input;
 mod package;
+mod runner;
 #[cfg(test)]
 mod tests;
 

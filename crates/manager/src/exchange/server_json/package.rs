@@ -8,7 +8,7 @@ use protocol::ServerEntry;
 use serde_json::{Value, json};
 
 use super::input::{Inputs, Wanted};
-use super::{Way, list, member, shown};
+use super::{Way, list, member, runner, shown};
 use crate::exchange::words::is_name;
 
 pub(super) fn way(package: &Value) -> Result<Way, String> {
@@ -81,14 +81,14 @@ impl Building {
         from_registry(package, &["registry.npmjs.org"])?;
         let command = self.runtime(package, &["npx", "bunx"]);
         let pinned = pinned(self, identifier, package, "@")?;
-        self.arguments(list(package, "runtimeArguments"), false)?;
+        self.of_runtime(package, command)?;
         let asks_nothing = self.args.iter().any(|arg| arg == "-y" || arg == "--yes");
         if command == "npx" && !asks_nothing {
             self.args.insert(0, "-y".to_owned());
             self.moved();
         }
         self.args.push(pinned);
-        self.arguments(list(package, "packageArguments"), false)?;
+        self.arguments(list(package, "packageArguments"))?;
         self.variables(package)?;
         Ok(command)
     }
@@ -102,9 +102,9 @@ impl Building {
         from_registry(package, &["pypi.org"])?;
         let command = self.runtime(package, &["uvx"]);
         let pinned = pinned(self, identifier, package, "@")?;
-        self.arguments(list(package, "runtimeArguments"), false)?;
+        self.of_runtime(package, command)?;
         self.args.push(pinned);
-        self.arguments(list(package, "packageArguments"), false)?;
+        self.arguments(list(package, "packageArguments"))?;
         self.variables(package)?;
         Ok(command)
     }
@@ -131,7 +131,7 @@ impl Building {
         for word in ["run", "-i", "--rm"] {
             self.args.push(word.to_owned());
         }
-        self.arguments(list(package, "runtimeArguments"), true)?;
+        self.of_runtime(package, command)?;
         // Given by name: values stay out of the command line, where every user of the machine could read them.
         for variable in list(package, "environmentVariables") {
             let name = member(variable, "name").as_str().unwrap_or_default();
@@ -141,7 +141,7 @@ impl Building {
             self.by_name(name);
         }
         self.args.push(image);
-        self.arguments(list(package, "packageArguments"), false)?;
+        self.arguments(list(package, "packageArguments"))?;
         self.variables(package)?;
         Ok(command)
     }
@@ -157,11 +157,11 @@ impl Building {
         let pinned = pinned(self, identifier, package, "@")?;
         self.args.push(pinned);
         self.args.push("--yes".to_owned());
-        self.arguments(list(package, "runtimeArguments"), false)?;
+        self.of_runtime(package, command)?;
         let own = list(package, "packageArguments");
         if !own.is_empty() {
             self.args.push("--".to_owned());
-            self.arguments(own, false)?;
+            self.arguments(own)?;
         }
         self.variables(package)?;
         Ok(command)
@@ -186,21 +186,33 @@ impl Building {
         }
     }
 
-    /// Arguments in their order. Those of a container's start may open the machine to it, and are named.
-    fn arguments(&mut self, arguments: &[Value], of_container: bool) -> Result<(), String> {
-        for argument in arguments {
-            if of_container {
-                self.look_at(argument);
-                if self.variable_of_container(argument)? {
-                    continue;
-                }
-            }
-            match argument["type"].as_str() {
-                Some("named") => self.named(argument)?,
-                _ => self.positional(argument)?,
+    /// What the program itself is told: nothing that would change which package it runs.
+    fn of_runtime(&mut self, package: &Value, command: &str) -> Result<(), String> {
+        let first = self.args.len();
+        for argument in list(package, "runtimeArguments") {
+            let is_container = matches!(command, "docker" | "podman");
+            if !(is_container && self.variable_of_container(argument)?) {
+                self.argument(argument)?;
             }
         }
+        let words = self.args.split_off(first);
+        let kept = runner::kept(command, words, std::mem::take(&mut self.inputs.needs), first);
+        self.args.extend(kept.words);
+        self.inputs.needs = kept.needs;
+        self.warnings.extend(kept.warnings);
         Ok(())
+    }
+
+    /// Arguments in their order.
+    fn arguments(&mut self, arguments: &[Value]) -> Result<(), String> {
+        arguments.iter().try_for_each(|argument| self.argument(argument))
+    }
+
+    fn argument(&mut self, argument: &Value) -> Result<(), String> {
+        match argument["type"].as_str() {
+            Some("named") => self.named(argument),
+            _ => self.positional(argument),
+        }
     }
 
     fn positional(&mut self, argument: &Value) -> Result<(), String> {
@@ -284,36 +296,6 @@ impl Building {
         {
             self.args.push("-e".to_owned());
             self.args.push(name.to_owned());
-        }
-    }
-
-    fn look_at(&mut self, argument: &Value) {
-        let word = argument["name"]
-            .as_str()
-            .or(argument["value"].as_str())
-            .unwrap_or_default();
-        let option = word.split(['=', ' ']).next().unwrap_or_default();
-        let harmless = [
-            "",
-            "-e",
-            "--env",
-            "-i",
-            "--interactive",
-            "--rm",
-            "--init",
-            "--name",
-            "--pull",
-            "-t",
-            "--tty",
-        ];
-        if option.starts_with('-') && !harmless.contains(&option) {
-            let value = argument["value"].as_str().filter(|_| !argument["name"].is_null());
-            let shown_option = match value {
-                Some(value) => format!("{option} {}", shown(value)),
-                None => shown(word),
-            };
-            self.warnings
-                .push(format!("the container is started with `{shown_option}`"));
         }
     }
 

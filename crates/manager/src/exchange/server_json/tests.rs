@@ -65,6 +65,156 @@ fn packages_become_commands() {
     );
 }
 
+/// What its runner is told: the words that stay, and what a person hears of them.
+#[track_caller]
+fn is_told(kind: &str, runtime: &[&str], words: &[&str], warnings: &[&str]) {
+    let arguments: Vec<Value> = runtime
+        .iter()
+        .map(|word| json!({"type": "positional", "value": word}))
+        .collect();
+    let read = read(&json!({"name": "io.github.me/x-mcp", "packages": [
+        {"registryType": kind, "identifier": "good", "version": "1", "runtimeArguments": arguments,
+            "packageArguments": [{"type": "positional", "value": "evil"}]}]}));
+    let way = read.ways.first().unwrap_or_else(|| panic!("{:?}", read.refused));
+    assert_eq!(
+        way.entry.args.as_deref().unwrap_or_default(),
+        words,
+        "{runtime:?}"
+    );
+    let said: Vec<&String> = way.warnings.iter().collect();
+    assert_eq!(said.len(), warnings.len(), "{runtime:?} {said:?}");
+    for (said, expected) in said.iter().zip(warnings) {
+        assert!(said.contains(expected), "{runtime:?} {said}");
+    }
+}
+
+#[test]
+fn the_package_stays_the_one_that_is_named() {
+    let npx = |runtime: &[&str], kept: &[&str], warnings: &[&str]| {
+        let words: Vec<&str> = kept.iter().copied().chain(["good@1", "evil"]).collect();
+        is_told("npm", runtime, &words, warnings);
+    };
+    npx(
+        &["--yes", "--prefer-offline"],
+        &["--yes", "--prefer-offline"],
+        &[],
+    );
+    npx(
+        &["-y", "--loglevel", "silent"],
+        &["-y", "--loglevel", "silent"],
+        &[],
+    );
+    npx(&["evil"], &["-y"], &["`evil` is left out"]);
+    npx(
+        &["-y", "--", "evil"],
+        &["-y"],
+        &["`--` is left out", "`evil` is left out"],
+    );
+    npx(
+        &["-c", "touch x"],
+        &["-y"],
+        &["`-c` is left out", "`touch x` is left out"],
+    );
+    npx(
+        &["-p", "evil"],
+        &["-y"],
+        &["`-p` is left out", "`evil` is left out"],
+    );
+    npx(&["--package", "evil"], &["-y"], &["`--package` is left out"]);
+    npx(&["--package=evil"], &["-y"], &["`--package=evil` is left out"]);
+    npx(&["--pack=evil"], &["-y"], &["`--pack=evil` is left out"]);
+    npx(&["--cal", "touch x"], &["-y"], &["`--cal` is left out"]);
+    // An option at the end would take the package for its value, and the next word for the package.
+    npx(&["--registry"], &["-y"], &["`--registry` is left out"]);
+    npx(&["--node-options"], &["-y"], &["`--node-options` is left out"]);
+    npx(&["--registry", "-y"], &["-y"], &["`--registry` is left out"]);
+    npx(
+        &["--registry", "http://evil"],
+        &["-y", "--registry=http://evil"],
+        &["`npx` is started with `--registry=http://evil`"],
+    );
+    npx(
+        &["--node-options=--require=./x"],
+        &["-y", "--node-options=--require=./x"],
+        &["`npx` is started with `--node-options=--require=./x`"],
+    );
+    let uvx = |runtime: &[&str], kept: &[&str], warnings: &[&str]| {
+        let words: Vec<&str> = kept.iter().copied().chain(["good@1", "evil"]).collect();
+        is_told("pypi", runtime, &words, warnings);
+    };
+    uvx(
+        &["--python", ">=3.11", "--isolated"],
+        &["--python", ">=3.11", "--isolated"],
+        &[],
+    );
+    uvx(&["-p", "cpython@3.12"], &["-p", "cpython@3.12"], &[]);
+    uvx(
+        &["--python", "./evil"],
+        &["--python", "./evil"],
+        &["`--python ./evil`"],
+    );
+    uvx(&["--python=evil"], &["--python=evil"], &["`--python=evil`"]);
+    uvx(&["--from", "git+https://h/evil"], &[], &["`--from` is left out"]);
+    uvx(
+        &["--with", "evil"],
+        &["--with=evil"],
+        &["`uvx` is started with `--with=evil`"],
+    );
+    uvx(
+        &["--index-url=http://evil"],
+        &["--index-url=http://evil"],
+        &["--index-url"],
+    );
+    uvx(&["--quiet", "evil"], &["--quiet"], &["`evil` is left out"]);
+    let docker = |runtime: &[&str], kept: &[&str], warnings: &[&str]| {
+        let words: Vec<&str> = ["run", "-i", "--rm"]
+            .iter()
+            .chain(kept)
+            .copied()
+            .chain(["good:1", "evil"])
+            .collect();
+        is_told("oci", runtime, &words, warnings);
+    };
+    docker(&["--name", "x", "-it"], &["--name", "x", "-it"], &[]);
+    docker(&["evil"], &[], &["`evil` is left out"]);
+    docker(&["--rm", "evil"], &["--rm"], &["`evil` is left out"]);
+    docker(&["--name"], &[], &["`--name` is left out"]);
+    docker(&["-itv"], &[], &["`-itv` is left out"]);
+    docker(
+        &["-v", "/:/host", "--privileged"],
+        &["-v", "/:/host", "--privileged"],
+        &["the container is started with `-v /:/host`", "`--privileged`"],
+    );
+    docker(&["--new-option", "x"], &["--new-option=x"], &["`--new-option=x`"]);
+}
+
+#[test]
+fn what_is_asked_for_follows_its_word() {
+    let read = read(&json!({"name": "io.github.me/x-mcp", "packages": [
+        {"registryType": "npm", "identifier": "good", "version": "1", "runtimeArguments": [
+            {"type": "positional", "valueHint": "other", "isRequired": true},
+            {"type": "named", "name": "--registry", "value": "https://{host}/", "isRequired": true,
+                "variables": {"host": {"isRequired": true}}},
+            {"type": "named", "name": "--loglevel", "isRequired": true, "description": "how much"}]}]}));
+    let way = &read.ways[0];
+    assert_eq!(
+        way.entry.args.as_deref().unwrap_or_default(),
+        [
+            "-y",
+            "--registry=https://${input:host}/",
+            "--loglevel",
+            "${input:loglevel}",
+            "good@1"
+        ]
+    );
+    let needs: Vec<(&str, &str)> = way
+        .needs
+        .iter()
+        .map(|need| (&*need.at, need.label.as_str()))
+        .collect();
+    assert_eq!(needs, [("/args/1", "host"), ("/args/3", "loglevel")]);
+}
+
 #[test]
 fn what_cannot_be_run_has_a_reason() {
     refuses(

@@ -1,18 +1,19 @@
 //! What is a secret in an entry stays inside, wherever it stands and whatever it is called.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::bundles::packed;
 use crate::stories;
-use crate::support::{Host, TestEnv};
+use crate::support::{Host, HostOptions, HttpHost, TestEnv};
 
 pub fn stories() -> Vec<Trial> {
     stories!("secrecy":
         addresses_keep_their_secrets, what_a_bundle_declares, what_a_list_declares, what_another_program_declares,
-        nobody_hides_what_runs,
+        nobody_hides_what_runs, what_goes_wrong_is_told_as_configured, addresses_of_logins_are_told_as_configured,
     )
 }
 
@@ -287,4 +288,295 @@ fn nobody_hides_what_runs() {
     host.must("mcp.add", json!({ "name": "far", "entry": far, "start": false }));
     let config = host.must("mcp.config", json!({})).to_string();
     assert!(config.contains("https://evil.example/********"), "{config}");
+}
+
+/// What marks the values that must not come out again.
+const MARK: &str = "zqx";
+
+/// Ways to write a value: what stands in the entry, and whether its member is called a secret.
+struct Values {
+    env: TestEnv,
+    count: usize,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Command,
+    Variable,
+    Marked,
+}
+
+impl Values {
+    fn new() -> Values {
+        let env = TestEnv::new();
+        let program = env.bin().join("mark");
+        fs::write(&program, format!("#!/bin/sh\necho {MARK}-$1-hidden\n")).expect("a small file");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("mode can be set");
+        Values { env, count: 0 }
+    }
+
+    /// A value, and what is written for it.
+    fn next(&mut self, way: Way) -> (String, String) {
+        self.count += 1;
+        let value = format!("{MARK}-{}-hidden", self.count);
+        let written = match way {
+            Way::Command => format!("${{cmd:mark {}}}", self.count),
+            Way::Variable => {
+                self.env.set(&format!("VALUE_{}", self.count), &value);
+                format!("${{VALUE_{}}}", self.count)
+            }
+            Way::Marked => value.clone(),
+        };
+        (value, written)
+    }
+}
+
+/// Starts, tries, looks at and logs in to every server, as a host and in a terminal; everything that came out.
+fn everything_told(env: &TestEnv, names: &[String]) -> Vec<String> {
+    let options = HostOptions {
+        args: vec!["--log-level".to_owned(), "trace".to_owned()],
+        ..HostOptions::default()
+    };
+    let host = Host::start_with(env, options);
+    for name in names {
+        host.must("mcp.logs", json!({ "server": name, "follow": true }));
+        for (method, params) in [
+            ("mcp.start", json!({ "server": name })),
+            ("mcp.test", json!({ "server": name })),
+            ("mcp.tool.call", json!({ "server": name, "name": "echo" })),
+            ("mcp.debug", json!({ "server": name })),
+            ("mcp.auth", json!({ "server": name })),
+            (
+                "mcp.auth",
+                json!({ "server": name, "action": "complete", "redirect": "code" }),
+            ),
+            ("mcp.auth", json!({ "server": name, "action": "forget" })),
+            ("mcp.start", json!({ "server": name })),
+            ("mcp.prefetch", json!({ "servers": [name] })),
+            ("mcp.logs", json!({ "server": name })),
+        ] {
+            let _ = host.ask(method, params);
+        }
+    }
+    for method in [
+        "mcp.status",
+        "mcp.config",
+        "mcp.tools.list",
+        "mcp.model.tools",
+        "mcp.catalog",
+        "mcp.doctor",
+        "mcp.auth.list",
+        "mcp.lock",
+    ] {
+        let _ = host.ask(method, json!({}));
+    }
+    let _ = host.ask("mcp.doctor", json!({ "start": true }));
+    let mut told: Vec<String> = host.messages().iter().map(|one| one.text.clone()).collect();
+    told.push(host.stderr());
+    drop(host);
+    for name in names {
+        for command in ["test", "debug", "auth"] {
+            told.push(said(env, &[command, name]));
+        }
+    }
+    told.push(said(env, &["status"]));
+    told.push(said(env, &["doctor"]));
+    told
+}
+
+#[track_caller]
+fn check_untold(told: &[String]) {
+    for text in told {
+        let at = text.find(MARK);
+        let around = at.map(|at| {
+            let around = text.char_indices().filter(|(index, _)| index.abs_diff(at) < 400);
+            around.map(|(_, one)| one).collect::<String>()
+        });
+        assert_eq!(around, None);
+    }
+}
+
+fn what_goes_wrong_is_told_as_configured() {
+    let mut values = Values::new();
+    let closed = "http://127.0.0.1:9";
+    let mut entries = serde_json::Map::new();
+    for way in [Way::Command, Way::Variable, Way::Marked] {
+        // The member that holds the value, and the rest of its entry.
+        let table: [(&str, &str, Value); 22] = [
+            ("/command", "nope-@", json!({})),
+            ("/command", "/nowhere/@/x", json!({})),
+            ("/command", "~/@", json!({})),
+            ("/cwd", "/nowhere/@", json!({ "command": "true" })),
+            ("/envFile", "/nowhere/@", json!({ "command": "true" })),
+            ("/args/0", "@", json!({ "command": "/nowhere/x", "args": ["x"] })),
+            ("/args/0", "@", json!({ "command": "false", "args": ["x"] })),
+            (
+                "/env/PATH",
+                "/nowhere/@",
+                json!({ "command": "no-such-program", "env": {} }),
+            ),
+            ("/url", &format!("{closed}/www/@"), json!({})),
+            ("/url", &format!("{closed}/mcp?k=@"), json!({ "oauth": false })),
+            ("/url", "http://[@/x", json!({})),
+            ("/headers/x-a", "@\u{7f}", json!({ "url": closed, "headers": {} })),
+            ("/tls/ca", "/nowhere/@", json!({ "url": closed, "tls": {} })),
+            (
+                "/tls/cert",
+                "/nowhere/@",
+                json!({ "url": closed, "tls": { "key": "/nowhere/k" } }),
+            ),
+            (
+                "/tls/key",
+                "/nowhere/@",
+                json!({ "url": closed, "tls": { "cert": "/dev/null" } }),
+            ),
+            (
+                "/headersHelper/0",
+                "nope-@",
+                json!({ "url": closed, "headersHelper": ["x"] }),
+            ),
+            (
+                "/headersHelper/0",
+                "/nowhere/@",
+                json!({ "url": closed, "headersHelper": ["x"] }),
+            ),
+            ("/oauth/redirectUri", "@", json!({ "url": closed, "oauth": {} })),
+            (
+                "/oauth/issuer",
+                &format!("{closed}/@"),
+                json!({ "url": closed, "oauth": {} }),
+            ),
+            (
+                "/oauth/clientMetadataUrl",
+                "@",
+                json!({ "url": closed, "oauth": {} }),
+            ),
+            (
+                "/oauth/resource",
+                &format!("{closed}/@"),
+                json!({ "url": closed, "oauth": {} }),
+            ),
+            (
+                "/oauth/enterprise/tokenEndpoint",
+                "@",
+                json!({ "url": closed, "oauth": { "grant": "enterprise", "clientId": "c", "enterprise": {
+                    "clientId": "c", "subjectToken": "x" } } }),
+            ),
+        ];
+        for (member, text, mut entry) in table {
+            // What runs, and where a login goes, cannot be called a secret.
+            let may_be_marked = ["/args/", "/env/", "/headers/", "/url"];
+            if way == Way::Marked && !may_be_marked.iter().any(|begin| member.starts_with(begin)) {
+                continue;
+            }
+            let (_, written) = values.next(way);
+            let (parent, last) = member.rsplit_once('/').expect("a pointer");
+            let slot = entry.pointer_mut(parent).expect("the parent");
+            let text = Value::from(text.replace('@', &written));
+            match slot {
+                Value::Array(items) => items[0] = text,
+                other => other[last] = text,
+            }
+            if way == Way::Marked {
+                entry["secrets"] = json!([member]);
+            }
+            entries.insert(format!("s{}", values.count), entry);
+        }
+    }
+    // Variables that a program for a secret is called with.
+    values.env.set("VALUE_OF_PROGRAM", &format!("{MARK}-0-hidden"));
+    for (name, line) in [
+        ("p1", "nope-$VALUE_OF_PROGRAM"),
+        ("p2", "/nowhere/${VALUE_OF_PROGRAM:-x}"),
+    ] {
+        entries.insert(
+            name.to_owned(),
+            json!({ "command": "true", "args": [format!("${{cmd:{line}}}")] }),
+        );
+    }
+    let names: Vec<String> = entries.keys().cloned().collect();
+    values.env.write_config(&Value::Object(entries));
+    let host = Host::start(&values.env);
+    // They fail, and say so with the text as it is configured.
+    for (name, said) in [("s1", "nope-${cmd:mark 1}"), ("s23", "nope-${VALUE_23}")] {
+        let record = host.start_server(name);
+        let message = record["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains(said), "{record}");
+    }
+    drop(host);
+    check_untold(&everything_told(&values.env, &names));
+}
+
+/// Addresses are taken apart and put together again on the way to a login.
+fn addresses_of_logins_are_told_as_configured() {
+    let mut values = Values::new();
+    let mut entries = serde_json::Map::new();
+    let server = HttpHost::bind();
+    let origin = server.origin.clone();
+    let mut rules = Vec::new();
+    let found = "/.well-known/oauth-protected-resource";
+    for way in [Way::Command, Way::Variable, Way::Marked] {
+        // What the server does: nothing is said about logins, another resource is named, an issuer that is not there, an
+        // error, a redirect.
+        for case in 0..6 {
+            let (value, written) = values.next(way);
+            let path = format!("/www/{value}");
+            let answer = match case {
+                4 => json!({ "status": 500, "text": "no" }),
+                5 => {
+                    json!({ "status": 302, "text": "", "headers": { "location": format!("{origin}{path}/on") } })
+                }
+                _ => json!({ "status": 401, "text": "" }),
+            };
+            rules.push(json!({ "match": format!("POST {path}"), "respond": answer }));
+            let metadata = match case {
+                1 => {
+                    Some(json!({ "resource": format!("{origin}/other"), "authorization_servers": [origin] }))
+                }
+                2 => Some(
+                    json!({ "resource": format!("{origin}{path}"), "authorization_servers": [format!("{origin}{path}")] }),
+                ),
+                _ => None,
+            };
+            if let Some(metadata) = metadata {
+                rules.push(json!({ "match": format!("GET {found}{path}"), "respond": { "json": metadata } }));
+            }
+            let mut entry = json!({ "url": format!("{origin}/www/{written}") });
+            if case == 3 && way != Way::Marked {
+                entry["oauth"] = json!({
+                    "clientId": "c", "issuer": format!("{origin}/as/{written}"),
+                    "authorizationEndpoint": format!("{origin}/as/{written}/a"),
+                    "tokenEndpoint": format!("{origin}/as/{written}/t"),
+                });
+            }
+            if way == Way::Marked {
+                entry["secrets"] = json!(["/url"]);
+            }
+            entries.insert(format!("s{}", values.count), entry);
+        }
+    }
+    server.serve_rules(&Value::Array(rules), &json!({}));
+    let names: Vec<String> = entries.keys().cloned().collect();
+    values.env.write_config(&Value::Object(entries));
+    let host = Host::start(&values.env);
+    for (name, said) in [
+        ("s1", "/www/${cmd:mark 1}"),
+        ("s7", "/www/${VALUE_7}"),
+        ("s13", "********"),
+    ] {
+        host.start_server(name);
+        let refused = host
+            .ask("mcp.auth", json!({ "server": name }))
+            .expect_err("no metadata");
+        assert!(refused.message.contains(said), "{}", refused.message);
+        let report = host.must("mcp.debug", json!({ "server": name }));
+        assert!(
+            report["url"].as_str().unwrap_or_default().ends_with(said),
+            "{report}"
+        );
+    }
+    drop(host);
+    // The address of a login that is under way is the person's to open.
+    let told = everything_told(&values.env, &names);
+    check_untold(&told);
 }

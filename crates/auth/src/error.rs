@@ -101,6 +101,25 @@ impl AuthError {
         )
     }
 
+    /// The error for the process's own log, where nobody knows what is secret in an address: each ends at its host.
+    pub(crate) fn logged(&self) -> String {
+        let text = self.to_string();
+        let mut parts = text.split("://");
+        let mut out = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let is_end = |one: char| one.is_whitespace() || matches!(one, '`' | ',' | ')' | '\'' | '"');
+            let (address, rest) = part.split_at(part.find(is_end).unwrap_or(part.len()));
+            let host = address.split(['/', '?', '#']).next().unwrap_or_default();
+            out.push_str("://");
+            out.push_str(host);
+            if host.len() < address.len() {
+                out.push_str("/…");
+            }
+            out.push_str(rest);
+        }
+        out
+    }
+
     /// The error code of the authorization server (RFC 6749 §4.1.2.1 and §5.2).
     pub fn oauth_error(&self) -> Option<&str> {
         match self {
@@ -195,5 +214,22 @@ pub(crate) fn shown_url(url: &str) -> String {
             shown(&format!("{scheme}://{host}{path}"))
         }
         None => shown(bare),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_tells_no_path() {
+        let error = AuthError::Unreachable {
+            url: "http://h:1/a/b".to_owned(),
+            reason: "see `https://x/y?z`, or (http://w)".to_owned(),
+        };
+        assert_eq!(
+            error.logged(),
+            "http://h:1/… cannot be reached: see `https://x/…`, or (http://w)"
+        );
     }
 }

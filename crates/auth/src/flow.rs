@@ -80,7 +80,7 @@ pub(crate) async fn prepare(shared: Arc<Shared>, settings: Arc<Settings>) -> Res
                 lets_in = (200..300).contains(&status).then_some(status);
                 shared.remember_first(&key, challenge);
             }
-            Err(error) => tracing::debug!("the server was not asked for a challenge: {error}"),
+            Err(error) => tracing::debug!("the server was not asked for a challenge: {}", error.logged()),
         }
     }
     if !settings.grant.is_interactive() {

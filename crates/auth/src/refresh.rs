@@ -137,7 +137,7 @@ async fn refresh(shared: &Arc<Shared>, settings: &Arc<Settings>, key: &Key) -> R
             match saved.await {
                 // The store goes on with what it could not write: the old token is void already.
                 Err(error @ AuthError::Store { .. }) => {
-                    tracing::warn!("a refreshed token could not be written: {error}");
+                    tracing::warn!("a refreshed token could not be written: {}", error.logged());
                     shared.store.read(key).ok_or(error)
                 }
                 saved => saved,

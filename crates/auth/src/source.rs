@@ -110,7 +110,7 @@ impl ServerTokens {
             Err(AuthError::LoginNeeded) => Ok(None),
             // A minute is long for a network that failed once.
             Err(error) if error.is_transient() && !record.expires_within(0) => {
-                tracing::warn!("a token was not refreshed: {error}");
+                tracing::warn!("a token was not refreshed: {}", error.logged());
                 Ok(Some(record))
             }
             Err(error) => Err(error),

@@ -140,7 +140,29 @@ pub(crate) async fn examine(ground: Ground, repairs: &[String], work: &Work<'_>)
                 .extend(failed.map(|why| format!("the repair failed: {why}")));
         }
     }
-    found.into_iter().map(|one| one.finding).collect()
+    found
+        .into_iter()
+        .map(|one| veiled(&ground, one.finding))
+        .collect()
+}
+
+/// A finding without what references of its server stood for.
+fn veiled(ground: &Ground, mut finding: Finding) -> Finding {
+    let of_server = |server: &&Arc<Server>| finding.server.as_ref() == Some(&server.name);
+    for server in ground
+        .visible
+        .iter()
+        .filter(of_server)
+        .cloned()
+        .collect::<Vec<_>>()
+    {
+        let veil = server.veil();
+        finding.message = veil.text(&finding.message);
+        for text in finding.evidence.iter_mut().chain(&mut finding.hint) {
+            *text = veil.text(text);
+        }
+    }
+    finding
 }
 
 async fn bounded(

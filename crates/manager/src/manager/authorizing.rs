@@ -7,12 +7,14 @@ use protocol::{
     AuthAck, AuthAction, Challenge, Check, CheckLevel, Credential, DebugReport, Dir, Error, ErrorKind,
     KeptIn, McpAuth, McpAuthList, McpAuthListResult, McpDebug, OauthSetting, Registration, ServerName, Tier,
 };
+use url::Url;
 
 use super::Manager;
 use crate::error::auth_error;
 use crate::progress::Work;
 use crate::server::Server;
 use crate::server::login;
+use crate::server::veil::Veil;
 use crate::sink::RequestContext;
 
 impl Manager {
@@ -35,7 +37,7 @@ impl Manager {
         }
         let server = self.server(&params.directory, &params.server)?;
         let key = login_key(&server).await?;
-        let of_server = |error: AuthError| auth_error(&error).server(server.name.clone());
+        let of_server = |error: AuthError| server.auth_error(&error);
         let authorizer = self.core.authorizer();
         match action {
             AuthAction::Start => {
@@ -109,10 +111,10 @@ impl Manager {
         let started = match self.core.authorizer().start(settings, by).await {
             Ok(started) => started,
             // The login under way goes on.
-            Err(error @ AuthError::Foreign) => return Err(auth_error(&error).server(server.name.clone())),
+            Err(error @ AuthError::Foreign) => return Err(server.auth_error(&error)),
             Err(error) => {
                 server.login_failed(&error);
-                return Err(auth_error(&error).server(server.name.clone()));
+                return Err(server.auth_error(&error));
             }
         };
         server.login_moved();
@@ -168,24 +170,37 @@ impl Manager {
             }
             None => self.layers.all(),
         };
-        let named: Vec<(Key, ServerName)> = servers
+        let named: Vec<(Key, &Arc<Server>)> = servers
             .iter()
             .filter(|server| !server.needs_trust())
-            .filter_map(|server| Some((server.login_key()?, server.name.clone())))
+            .filter_map(|server| Some((server.login_key()?, server)))
             .collect();
         let mut credentials = Vec::new();
         for stored in self.core.authorizer().list() {
             let (url, account) = stored.key.shown();
-            let names: Vec<&ServerName> = named
+            let named: Vec<(&ServerName, Veil)> = named
                 .iter()
                 .filter(|(key, _)| *key == stored.key)
-                .map(|(_, name)| name)
+                .map(|(_, server)| (&server.name, server.veil()))
                 .collect();
+            // Several entries with one login say differently what is secret in its address.
+            let shown = |text: &str| {
+                named
+                    .iter()
+                    .fold(text.to_owned(), |text, (_, veil)| veil.text(&text))
+            };
             let credential = |server: ServerName, configured: bool| Credential {
                 server,
-                url: url.clone(),
+                url: match configured {
+                    true => shown(&url),
+                    // What is secret in it is not known any more.
+                    false => origin_of(&url),
+                },
                 account: account.clone(),
-                issuer: stored.issuer.clone(),
+                issuer: stored.issuer.as_deref().map(|issuer| match configured {
+                    true => shown(issuer),
+                    false => origin_of(issuer),
+                }),
                 configured,
                 kept_in: match stored.is_sealed {
                     true => KeptIn::CredentialStore,
@@ -195,10 +210,10 @@ impl Manager {
                 expires_at: stored.expires_at,
                 scope: stored.scope.clone(),
             };
-            if names.is_empty() {
+            if named.is_empty() {
                 credentials.push(credential(ServerName::from(stored.key.handle()), false));
             }
-            credentials.extend(names.into_iter().map(|name| credential(name.clone(), true)));
+            credentials.extend(named.iter().map(|(name, _)| credential((*name).clone(), true)));
         }
         let authorizer = self.core.authorizer().clone();
         let problem = tokio::task::spawn_blocking(move || authorizer.store_problem());
@@ -230,6 +245,7 @@ impl Manager {
             report = authorizer.debug(&settings) => report,
             () = request.cancel.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "cancelled by the host")),
         };
+        let veil = server.veil();
         let mut steps: Vec<Check> = report
             .steps
             .iter()
@@ -241,7 +257,7 @@ impl Manager {
                 } else {
                     CheckLevel::Warning
                 },
-                message: format!("{}: {}", step.url, step.outcome),
+                message: veil.text(&format!("{}: {}", step.url, step.outcome)),
                 hint: None,
             })
             .collect();
@@ -249,23 +265,25 @@ impl Manager {
             id: "login".to_owned(),
             server: None,
             level: CheckLevel::Error,
-            message: error.to_string(),
+            message: veil.text(&error.to_string()),
             hint: error.hint().map(str::to_owned),
         }));
         let stored = authorizer.stored(&key).filter(|stored| stored.has_token);
         Ok(DebugReport {
-            url: key.shown().0,
+            url: veil.text(&key.shown().0),
             http_status: report.status,
             challenge: report.challenge.as_ref().map(|challenge| Challenge {
                 scheme: challenge.scheme.clone(),
                 scope: challenge.scope().map(str::to_owned),
                 error: challenge.error().map(str::to_owned),
             }),
-            resource: report.resource,
-            issuer: report.issuer,
+            resource: report.resource.map(|resource| veil.text(&resource)),
+            issuer: report.issuer.map(|issuer| veil.text(&issuer)),
             endpoints: (!report.endpoints.is_empty()).then(|| {
                 let endpoints = report.endpoints.into_iter();
-                endpoints.map(|(name, url)| (name.to_owned(), url)).collect()
+                endpoints
+                    .map(|(name, url)| (name.to_owned(), veil.text(&url)))
+                    .collect()
             }),
             registration: match report.registration {
                 Some(ClientKind::Configured) => Registration::Configured,
@@ -288,6 +306,18 @@ impl Manager {
                 server.notice_login();
             }
         }
+    }
+}
+
+/// Scheme, host and port; whether there is more is told by the `…`.
+fn origin_of(address: &str) -> String {
+    let Ok(url) = Url::parse(address) else {
+        return "…".to_owned();
+    };
+    let origin = url.origin().ascii_serialization();
+    match url.path() {
+        "" | "/" => origin,
+        _ => format!("{origin}/…"),
     }
 }
 

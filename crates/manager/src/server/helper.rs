@@ -2,7 +2,7 @@
 //!
 //! It is run at each start, and again when the server refuses a request with 401. In between its headers are kept in memory.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -13,14 +13,16 @@ use protocol::{Error, ErrorKind};
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::launch::Inherit;
+use super::launch::{Inherit, Origin};
 use super::program;
+use super::veil::Veil;
 use crate::env::Env;
 use crate::limits;
 
 /// The helper of one server, and what it printed last.
 pub(crate) struct Helper {
     words: Vec<String>,
+    veil: Veil,
     server: String,
     url: String,
     base: PathBuf,
@@ -33,18 +35,19 @@ impl Helper {
     /// Runs the helper for the first time.
     pub async fn start(
         words: Vec<String>,
+        veil: &Veil,
         server: &str,
         url: &Url,
-        base: &Path,
-        inherit: Inherit,
+        origin: &Origin,
         env: &Env,
     ) -> Result<Arc<Helper>, Error> {
         let helper = Helper {
             words,
+            veil: veil.clone(),
             server: server.to_owned(),
             url: url.to_string(),
-            base: base.to_owned(),
-            inherit,
+            base: origin.base.clone(),
+            inherit: origin.inherit(),
             env: env.clone(),
             printed: tokio::sync::Mutex::default(),
         };
@@ -73,7 +76,7 @@ impl Helper {
         .await;
         let headers = output.and_then(|output| read(&output));
         let program = self.words.first().map_or("", String::as_str);
-        headers.map_err(|what| format!("`headersHelper` (`{program}`): {what}"))
+        headers.map_err(|what| self.veil.text(&format!("`headersHelper` (`{program}`): {what}")))
     }
 
     /// The headers after a refusal of a request that carried `sent`; says whether they are other ones now.

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::helper::Helper;
 use super::network::{self, Network};
+use super::veil::Veil;
 use super::{in_host, login_shell};
 use crate::config::expand::Expander;
 use crate::config::{file, inside, secret, validate};
@@ -77,6 +78,8 @@ pub(crate) struct Prepared {
     pub address: Option<String>,
     /// Prints headers for it.
     pub helper: Option<Arc<Helper>>,
+    /// Takes out of a text what was filled in.
+    pub veil: Veil,
 }
 
 /// How much of Pillion's environment a server gets.
@@ -150,25 +153,35 @@ pub(crate) async fn prepare(
     name: &ServerName,
     origin: &Origin,
 ) -> Result<Prepared, Error> {
+    let mut veil = Veil::of(core, entry, &origin.base);
+    let prepared = filled(core, entry, name, origin, &mut veil).await;
+    prepared.map_err(|error| veil.error(error))
+}
+
+/// The same, with errors that name what references stood for.
+async fn filled(
+    core: &Arc<Core>,
+    entry: &ServerEntry,
+    name: &ServerName,
+    origin: &Origin,
+    veil: &mut Veil,
+) -> Result<Prepared, Error> {
+    let plain = |target: Target, notes: Vec<String>, veil: &Veil| Prepared {
+        target,
+        notes,
+        address: None,
+        helper: None,
+        veil: veil.clone(),
+    };
     if let Some(target) = in_host::target(core, name, entry) {
-        return Ok(Prepared {
-            target,
-            notes: Vec::new(),
-            address: None,
-            helper: None,
-        });
+        return Ok(plain(target, Vec::new(), veil));
     }
     match (&entry.command, &entry.url) {
         (Some(command), None) => {
-            let (target, notes) = local(core, entry, command, origin).await?;
-            Ok(Prepared {
-                target: Target::Stdio(target),
-                notes,
-                address: None,
-                helper: None,
-            })
+            let (target, notes) = local(core, entry, command, origin, veil).await?;
+            Ok(plain(Target::Stdio(target), notes, veil))
         }
-        (None, Some(url)) => remote(core, entry, name, url, origin).await,
+        (None, Some(url)) => remote(core, entry, name, url, origin, veil).await,
         _ => Err(Error::new(
             ErrorKind::StartFailed,
             "an entry needs `command` or `url`",
@@ -181,6 +194,7 @@ async fn local(
     entry: &ServerEntry,
     command: &str,
     origin: &Origin,
+    veil: &mut Veil,
 ) -> Result<(StdioTarget, Vec<String>), Error> {
     let (env, base, inherit) = (&core.env, origin.base.as_path(), origin.inherit());
     let process = |name: &str| core.reference(base, name);
@@ -206,6 +220,7 @@ async fn local(
         let own = from_file.get(name).cloned();
         own.or_else(|| core.reference(base, name))
     };
+    *veil = Veil::new(entry, &both);
     let mut expander = Expander::new(&both);
     let command = expander.text(command);
     let args: Vec<OsString> = entry
@@ -364,7 +379,7 @@ pub(super) async fn resolve(
     if let Some(login) = login_shell::path(env).await
         && let Some(found) = search(command, &login)
     {
-        tracing::info!(command, "found on the login shell's PATH");
+        tracing::info!("a command was found on the login shell's PATH");
         variables.insert(key, login);
         return Ok(found);
     }
@@ -515,6 +530,7 @@ async fn remote(
     name: &str,
     url: &str,
     origin: &Origin,
+    veil: &Veil,
 ) -> Result<Prepared, Error> {
     let base = origin.base.as_path();
     let lookup = |name: &str| core.reference(base, name);
@@ -558,9 +574,7 @@ async fn remote(
         false => network.client()?,
     };
     let helper = match helper {
-        Some(words) => {
-            Some(Helper::start(words, name, &configured, base, origin.inherit(), &core.env).await?)
-        }
+        Some(words) => Some(Helper::start(words, veil, name, &configured, origin, &core.env).await?),
         None => None,
     };
     Ok(Prepared {
@@ -574,6 +588,7 @@ async fn remote(
         notes: Vec::new(),
         address: Some(configured.to_string()),
         helper,
+        veil: veil.clone(),
     })
 }
 

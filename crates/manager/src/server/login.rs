@@ -21,6 +21,7 @@ use super::Server;
 use super::launch::{self, Origin};
 use super::network::{self, Network};
 use super::state::{Failure, State};
+use super::veil::Veil;
 use crate::config::expand::Expander;
 use crate::config::secret;
 use crate::core::Core;
@@ -172,7 +173,7 @@ impl Server {
         self.log(LogSource::Pillion, LogLevel::Warning, &error.to_string());
         // Who cancels knows it; what was needed is needed still.
         if !matches!(error, AuthError::Cancelled) {
-            let failure = Failure::now(auth_error(error).server(self.name.clone()));
+            let failure = Failure::now(self.auth_error(error));
             let mut known = self.login.known();
             if known.need.is_some() {
                 known.need = Some(failure.clone());
@@ -195,8 +196,13 @@ impl Server {
             (CallError::Unauthorized { status, .. }, Some(refusal)) => {
                 refusal.http_status(*status).server(self.name.clone())
             }
-            _ => call_error(error, &self.name),
+            _ => self.veil().error(call_error(error, &self.name)),
         }
+    }
+
+    /// The error of a login.
+    pub fn auth_error(&self, error: &AuthError) -> Error {
+        self.veil().error(auth_error(error)).server(self.name.clone())
     }
 
     /// Waits for a login that is under way or begins soon. Says whether there is one now.
@@ -272,7 +278,7 @@ impl mcp::TokenSource for Source {
                 Verdict::Refuse(error) => (error, false),
                 Verdict::Login(error) => (Some(error), true),
             };
-            let error = error.map(|error| auth_error(&error));
+            let error = error.map(|error| server.veil().error(auth_error(&error)));
             let seen = server.seen_now();
             // A login took effect while this was decided: to ask for another one now would be one too many.
             if may_log_in && seen != before && seen.is_some_and(|seen| seen.is_usable) {
@@ -344,6 +350,11 @@ pub(super) async fn settings_of(
     name: &str,
     origin: &Origin,
 ) -> Result<Settings, Error> {
+    let filled = filled(core, entry, name, origin).await;
+    filled.map_err(|error| Veil::of(core, entry, &origin.base).error(error))
+}
+
+async fn filled(core: &Core, entry: &ServerEntry, name: &str, origin: &Origin) -> Result<Settings, Error> {
     let base = origin.base.as_path();
     let wishes = match &entry.oauth {
         Some(OauthSetting::On(oauth)) => oauth.clone(),

@@ -14,7 +14,9 @@ mod runner;
 pub(crate) mod secrets;
 pub(crate) mod state;
 pub(crate) mod trial;
+pub(crate) mod veil;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -502,11 +504,16 @@ impl Server {
 
     /// Keeps a line of its log, and sends it where somebody follows.
     pub fn log(&self, source: LogSource, level: LogLevel, text: &str) {
+        // In our own words nothing is told that a reference stood for.
+        let text = match source {
+            LogSource::Pillion => Cow::Owned(self.veil().text(text)),
+            _ => Cow::Borrowed(text),
+        };
         let line = self
             .logs
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(source, level, text);
+            .push(source, level, &text);
         if self.followed.load(Ordering::Relaxed) {
             self.send_log(vec![line]);
         }

@@ -194,6 +194,7 @@ impl Runner {
                 Next::Run(connection, Instant::now())
             }
             Err(error) => {
+                let error = self.server.veil().error(error);
                 self.server
                     .log(LogSource::Pillion, LogLevel::Error, &error.message);
                 // After a crash a failed restart is one more crash; a first start that fails is final for now.
@@ -400,6 +401,7 @@ async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Error>
     );
     let host = Arc::new(Host::new(&server, generation));
     let is_remote = matches!(prepared.target, Target::Http(_));
+    let veil = prepared.veil;
     match mcp::connect(prepared.target, options, host).await {
         Ok(connection) => {
             // Silence alone does not settle an era: a cold start may have been slow to answer.
@@ -432,7 +434,7 @@ async fn open(server: Arc<Server>, generation: u64) -> Result<Connection, Error>
             }
             let mut error = match (&error, server.login.refusal()) {
                 (ConnectError::Unauthorized { status, .. }, Some(refusal)) => refusal.http_status(*status),
-                _ => start_error(&error),
+                _ => veil.error(start_error(&error)),
             };
             if let (Some(cold), ErrorKind::TimedOut) = (&cold, &error.kind) {
                 error.data.hint = Some(cold.hint());

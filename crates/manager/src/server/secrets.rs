@@ -15,11 +15,13 @@ use protocol::{
 };
 
 use super::launch::Inherit;
+use super::veil::Veil;
 use super::{Server, program};
 use crate::config::expand::{self, Source};
 use crate::config::secret;
 use crate::core::Core;
 use crate::env;
+use crate::exchange::words::split;
 use crate::limits;
 use crate::question::queue::{Asking, Outcome};
 
@@ -148,7 +150,10 @@ async fn kept(place: &str, has_default: bool) -> Result<Option<String>, Error> {
 }
 
 async fn printed(core: &Arc<Core>, line: &str, subject: &Subject<'_>) -> Result<String, Error> {
+    let written = split(line).unwrap_or_default();
+    let veil = Veil::of_words(&written, &|name| core.env.variable(name));
     let problem = |what: String| {
+        let what = veil.text(&what);
         Error::new(ErrorKind::StartFailed, format!("`${{cmd:{line}}}`: {what}"))
             .hint("run the program in a terminal to see what it says")
     };

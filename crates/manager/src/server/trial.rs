@@ -20,6 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
 use super::launch::{self, Origin};
+use super::veil::Veil;
 use super::{helper, login, runner, secrets};
 use crate::catalog::items::Reader;
 use crate::core::Core;
@@ -55,12 +56,17 @@ pub(crate) async fn run(core: &Arc<Core>, trial: &Trial, limit: Duration, work: 
         _over: over.clone().drop_guard(),
     });
     let attempt = async {
-        let connection = open(core, trial, host, deadline, work).await?;
+        // The same words as in the status: nothing that was filled in.
+        let veil = || Veil::of(core, &trial.entry, &trial.origin.base);
+        let opened = open(core, trial, host, deadline, work).await;
+        let connection = opened.map_err(|error| veil().error(error))?;
         work.message("reading its tools");
         let offer = offer(core, &connection, trial, deadline).await;
         let elapsed = begun.elapsed();
         let _ = tokio::time::timeout(limits::TRIAL_DISPOSAL, connection.close()).await;
-        offer.map(|offer| (offer, elapsed))
+        offer
+            .map(|offer| (offer, elapsed))
+            .map_err(|error| veil().error(error))
     };
     let attempt = tokio::time::timeout_at((deadline + limits::TRIAL_DISPOSAL).into(), attempt);
     let outcome = attempt
@@ -201,9 +207,10 @@ async fn open(
     }
     options.capabilities.sampling = false;
     options.stop_grace = limits::TRIAL_GRACE;
+    let veil = prepared.veil;
     mcp::connect(prepared.target, options, host)
         .await
-        .map_err(|error| start_error(&error))
+        .map_err(|error| veil.error(start_error(&error)))
 }
 
 async fn offer(

@@ -149,6 +149,8 @@ pub const STAMP_LIFE: Duration = Duration::from_millis(200);
 pub const WATCH_DEBOUNCE: Duration = Duration::from_millis(100);
 /// An ordered restart is remembered for this long, in ms.
 pub const ORDER_LIFE_MS: u64 = 60 * 60 * 1000;
+/// The stamps are looked at this often all the same: for an administrator's first file, or a link further up that changed.
+pub const WATCH_NET: Duration = Duration::from_secs(60);
 /// Where not every change is told, the stamps are looked at this often.
 pub const WATCH_PAUSE: Duration = Duration::from_secs(5);
 /// Records of one `mcp.status`.

@@ -214,7 +214,9 @@ impl Layers {
     pub fn watched(&self, core: &Core) -> Vec<PathBuf> {
         let book = self.book();
         let mut paths = vec![user_file(core), trust_file(core)];
-        paths.extend(core.policy_files());
+        // Where there is none yet, every start of a program is told in the folder above, `/etc`.
+        let policies = core.policy_files().into_iter();
+        paths.extend(policies.filter(|file| file.parent().is_some_and(Path::is_dir)));
         paths.extend(book.host_files.iter().map(|file| file.path.clone()));
         paths.extend(book.packages.watched());
         for project in &book.projects {

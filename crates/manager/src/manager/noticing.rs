@@ -51,15 +51,15 @@ async fn notice(core: Weak<Core>, layers: Weak<Layers>) {
                 .map(|end| Duration::from_millis(end.saturating_sub(env::now()) + 1));
             match to_end {
                 // What was changed before the watch began was not told.
-                _ if is_new => Some(limits::WATCH_DEBOUNCE),
+                _ if is_new => limits::WATCH_DEBOUNCE,
                 // The clock may be set meanwhile.
-                Some(to_end) => Some(to_end.min(limits::WATCH_PAUSE)),
-                None if watch.suffices => None,
-                None => Some(limits::WATCH_PAUSE),
+                Some(to_end) => to_end.min(limits::WATCH_PAUSE),
+                None if watch.suffices => limits::WATCH_NET,
+                None => limits::WATCH_PAUSE,
             }
         };
         tokio::select! {
-            () = sleep(pause) => {}
+            () = tokio::time::sleep(pause) => {}
             () = news.notified() => tokio::time::sleep(limits::WATCH_DEBOUNCE).await,
         }
         let (Some(core), Some(layers)) = (core.upgrade(), layers.upgrade()) else {
@@ -102,13 +102,6 @@ async fn drop_lapsed(core: &Arc<Core>, layers: &Arc<Layers>) {
         Ok(Err(error)) => tracing::warn!(%error, "a request that lapsed could not be dropped"),
         // The process ends.
         Err(_) => {}
-    }
-}
-
-async fn sleep(pause: Option<Duration>) {
-    match pause {
-        Some(pause) => tokio::time::sleep(pause).await,
-        None => std::future::pending().await,
     }
 }
 

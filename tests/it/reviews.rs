@@ -10,7 +10,8 @@ use crate::trust::{trust, write_project};
 pub fn stories() -> Vec<Trial> {
     stories!("reviews":
         nothing_hides_behind_the_name_of_a_secret, secrets_of_arguments_are_masked, files_of_the_project_are_named,
-        a_value_is_one_line, what_nobody_sees_is_told, a_host_is_named_as_it_is_reached,
+        a_value_is_one_line, what_nobody_sees_is_told, a_host_is_named_as_it_is_reached, a_guard_that_goes_away_is_told,
+        a_guard_of_a_project_is_trusted_with_it, every_address_of_a_login_is_shown, code_of_the_projects_folder_is_told,
     )
 }
 
@@ -195,4 +196,274 @@ fn a_host_is_named_as_it_is_reached() {
     assert_eq!(review["warnings"], json!([]));
     let host = Host::start(&env);
     trust(&host);
+}
+
+/// What the person put in the way of a server does not go with a request for another label.
+fn a_guard_that_goes_away_is_told() {
+    let env = TestEnv::new();
+    let guarded = json!({
+        "command": "x", "elicitation": false, "parallel": false,
+        "tools": { "deny": ["delete_*", "drop"], "ask": ["*"], "allow": ["read*", "delete_*"] },
+        "inputs": { "q": { "description": "Which one?" } }
+    });
+    let remote =
+        json!({ "url": "https://h.example/mcp", "oauth": { "issuer": "https://h.example", "dpop": true } });
+    env.write_config(
+        &json!({ "gd": guarded, "far": remote, "none": { "url": "https://h.example/mcp", "oauth": false } }),
+    );
+    let (host, peer, _) = crate::peers::start(&env);
+    let asked = |name: &str, set: Value, unset: Value| {
+        let body = json!({ "servers": { name: { "set": set, "unset": unset } } });
+        let (status, answer) = peer.send("PATCH", "/config", &[], &body.to_string());
+        assert_eq!(status, 202, "{answer}");
+        let pending = host.must("mcp.pending", json!({}))["reviews"].clone();
+        let found = pending
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|review| review["server"] == name);
+        let review = found.cloned().expect("a review");
+        let text = env.command().args(["approve"]).output().expect("it runs");
+        let decision = json!({ "server": name, "revision": review["revision"], "decision": "reject" });
+        host.must("mcp.decide", decision);
+        host.must("mcp.enable", json!({ "server": name, "enabled": true }));
+        (review, String::from_utf8(text.stdout).expect("text"))
+    };
+    let (review, text) = asked(
+        "gd",
+        json!({ "label": "GD", "tools": { "deny": ["drop"], "ask": [] }, "inputs": { "q": { "description": "Password?", "secret": false } } }),
+        json!(["/elicitation", "/parallel", "/tools/allow", "/tools/ask"]),
+    );
+    let told = [
+        "tools.deny: `delete_*` is not kept away any more",
+        "tools.ask: nobody is asked before `*` any more",
+        "tools.allow: every tool is allowed",
+        "elicitation: the server may ask you questions",
+        "parallel: the server gets several calls at a time",
+        "inputs: what is typed for `q` may be seen",
+    ];
+    assert_eq!(review["relaxes"], json!(told), "{review}");
+    for line in told {
+        assert!(text.contains(&format!("  loosens:     {line}\n")), "{text}");
+    }
+    for member in [
+        "/label",
+        "/tools/deny",
+        "/tools/ask",
+        "/tools/allow",
+        "/elicitation",
+        "/parallel",
+        "/inputs",
+    ] {
+        let changed = review["changed"].as_array().expect("a list");
+        assert!(changed.contains(&json!(member)), "{member}: {review}");
+    }
+    assert!(
+        text.contains("tools that are kept away") && text.contains("label"),
+        "{text}"
+    );
+    let (review, _) = asked(
+        "gd",
+        json!({ "tools": { "allow": ["read*", "delete_*", "write"] } }),
+        json!([]),
+    );
+    assert_eq!(review["relaxes"], json!(["tools.allow: `write` is allowed, too"]));
+    // What guards more, or has nothing to do with it, loosens nothing.
+    let set =
+        json!({ "timeoutMs": 5000, "tools": { "deny": ["delete_*", "drop", "x"], "allow": ["read*"] } });
+    let (review, text) = asked("gd", set, json!([]));
+    assert_eq!(review["relaxes"], json!([]), "{review}");
+    assert!(!text.contains("loosens") && !text.contains("timeoutMs"), "{text}");
+    let (review, _) = asked("far", json!({ "label": "F" }), json!(["/oauth"]));
+    assert_eq!(
+        review["relaxes"],
+        json!([
+            "oauth.issuer: the client is shown to whichever authorization server is named",
+            "oauth.dpop: tokens are not bound to a key"
+        ])
+    );
+    let (review, _) = asked("none", json!({ "label": "N" }), json!(["/oauth"]));
+    assert_eq!(
+        review["relaxes"],
+        json!(["oauth: the server may ask for a login"])
+    );
+}
+
+/// A pull that takes a guard away, or changes what a person would be asked for, is asked about again.
+fn a_guard_of_a_project_is_trusted_with_it() {
+    let env = TestEnv::new();
+    let entry = json!({
+        "command": "x", "args": ["${input:q}"],
+        "tools": { "deny": ["delete_*"], "ask": ["*"] }, "inputs": { "q": { "description": "Which one?" } }
+    });
+    write_project(&env, &json!({ "srv": entry }));
+    let host = Host::start(&env);
+    trust(&host);
+    for (member, value) in [
+        ("/tools/deny", json!([])),
+        ("/tools/ask", json!(["read"])),
+        ("/inputs/q/description", json!("Your GitHub password?")),
+    ] {
+        let mut changed = entry.clone();
+        *changed.pointer_mut(member).expect("a member") = value;
+        write_project(&env, &json!({ "srv": changed }));
+        let review = host.must("mcp.trust", json!({}));
+        assert_eq!(review["state"], "changed", "{member}");
+        let named = review["reviews"][0]["changed"][0].as_str().expect("a member");
+        assert!(member.starts_with(named), "{member}: {review}");
+    }
+    // What nobody is asked about counts for nothing in a project.
+    let mut changed = entry.clone();
+    changed["tools"]["auto"] = json!(["*"]);
+    write_project(&env, &json!({ "srv": changed }));
+    assert_eq!(host.must("mcp.trust", json!({}))["state"], "trusted");
+}
+
+/// The addresses that get the secrets of a login are all there, and those elsewhere are warned of.
+fn every_address_of_a_login_is_shown() {
+    let env = TestEnv::new();
+    let entry = json!({
+        "url": "https://good.example/mcp",
+        "oauth": {
+            "grant": "enterprise", "clientId": "c", "clientSecret": "${GITHUB_TOKEN}",
+            "issuer": "https://good.example", "authorizationEndpoint": "https://a.example/a",
+            "tokenEndpoint": "https://t.example/t?api_key=k-1", "redirectUri": "https://r.example/back",
+            "enterprise": { "tokenEndpoint": "https://\u{435}vil.example/t", "clientId": "e", "subjectToken": "${cmd:gcloud auth print-identity-token}" }
+        }
+    });
+    let (review, text) = asked(&env, &entry);
+    assert_eq!(
+        review["target"]["loginAddresses"],
+        json!({
+            "issuer": "https://good.example",
+            "authorizationEndpoint": "https://a.example/a",
+            "tokenEndpoint": "https://t.example/t?api_key=********",
+            "redirectUri": "https://r.example/back",
+            "enterprise.tokenEndpoint": "https://\u{435}vil.example/t",
+        }),
+        "{review}"
+    );
+    for line in [
+        "login:       is given by https://good.example",
+        "login:       takes place at https://a.example/a",
+        "login:       gets its tokens from https://t.example/t?api_key=********",
+        "login:       is answered to https://r.example/back",
+        "login:       proves who you are with https://\u{435}vil.example/t",
+        "warning: you would log in at `a.example`, which is not the host of the address",
+        "warning: its tokens come from, and its secrets go to, `t.example`, which is not the host of the address",
+        "warning: the answer to a login goes to `r.example`, which is not the host of the address",
+        "warning: your identity is proven to, and its secrets go to, `xn--vil-qdd.example`, which is not the host of the address",
+    ] {
+        assert!(text.contains(&format!("  {line}\n")), "{line} in {text}");
+    }
+    assert!(
+        !text.contains("`good.example`, which") && !text.contains("k-1"),
+        "{text}"
+    );
+    // A way back to this machine is nobody's address; what a reference decides is nobody's host.
+    let entry = json!({
+        "url": "https://good.example/mcp",
+        "oauth": { "clientId": "c", "redirectUri": "http://127.0.0.1:7777/back", "issuer": "${ISSUER}" }
+    });
+    let (review, text) = asked(&env, &entry);
+    assert_eq!(
+        review["target"]["loginAddresses"],
+        json!({ "issuer": "${ISSUER}" })
+    );
+    assert!(text.contains("warning: the login trusts `${ISSUER}`"), "{text}");
+    let (review, _) = asked(&env, &json!({ "url": "https://good.example/mcp" }));
+    assert_eq!(review["target"].get("loginAddresses"), None);
+    // Another address is another login.
+    let host = Host::start(&env);
+    trust(&host);
+    let mut moved = entry.clone();
+    moved["url"] = json!("https://good.example/mcp");
+    moved["oauth"]["issuer"] = json!("https://evil.example");
+    write_project(&env, &json!({ "srv": moved }));
+    let review = host.must("mcp.trust", json!({}))["reviews"][0].clone();
+    assert_eq!(
+        review["target"]["loginAddresses"]["issuer"],
+        "https://evil.example"
+    );
+    assert_eq!(review["changed"], json!(["/oauth"]));
+}
+
+/// Runners look into the folder they start in before they look anywhere else.
+fn code_of_the_projects_folder_is_told() {
+    let env = TestEnv::new();
+    for (entry, named) in [
+        (json!({ "command": "npx", "args": ["-y", "good@1"] }), Some("npx")),
+        (
+            json!({ "command": "/usr/bin/npm", "args": ["exec", "good"] }),
+            Some("npm"),
+        ),
+        (
+            json!({ "command": "bunx", "args": ["good"], "cwd": "sub" }),
+            Some("bunx"),
+        ),
+        (
+            json!({ "command": "uvx", "args": ["--from", "./pkg", "good"] }),
+            Some("uvx"),
+        ),
+        (json!({ "command": "uv", "args": ["run", "good"] }), Some("uv")),
+        (
+            json!({ "command": "python3.12", "args": ["-u", "-m", "good"] }),
+            Some("python"),
+        ),
+        (
+            json!({ "command": "node", "args": ["--require=good", "/opt/x.js"] }),
+            Some("node"),
+        ),
+        (
+            json!({ "command": "node", "args": ["-e", "require('good')"] }),
+            Some("node"),
+        ),
+        (
+            json!({ "command": "env", "args": ["A=1", "npx", "good"] }),
+            Some("npx"),
+        ),
+        (
+            json!({ "command": "cmd", "args": ["/c", "npx", "good"] }),
+            Some("npx"),
+        ),
+        (
+            json!({ "url": "https://h.example/mcp", "headersHelper": ["npx", "good"] }),
+            Some("npx"),
+        ),
+        (
+            json!({ "command": "/opt/x", "env": { "A": "${cmd:python -m good}" } }),
+            Some("python"),
+        ),
+        (
+            json!({ "command": "npx", "args": ["-y", "good"], "cwd": "/" }),
+            None,
+        ),
+        (
+            json!({ "command": "npx", "args": ["-y", "good"], "cwd": "~/x" }),
+            None,
+        ),
+        (json!({ "command": "uvx", "args": ["good@1.0"] }), None),
+        (
+            json!({ "command": "python3", "args": ["-I", "-m", "good"] }),
+            None,
+        ),
+        (json!({ "command": "node", "args": ["/opt/x.js"] }), None),
+        (json!({ "command": "docker", "args": ["run", "-i", "img"] }), None),
+    ] {
+        let (review, text) = asked(&env, &entry);
+        let expected = named.map(|runner| {
+            format!("`{runner}` takes code from the folder it starts in, which is the project's: what it runs changes with the project")
+        });
+        let warnings = review["warnings"].as_array().expect("a list");
+        let found = warnings
+            .iter()
+            .filter_map(Value::as_str)
+            .find(|warning| warning.contains("takes code"));
+        assert_eq!(found, expected.as_deref(), "{entry}");
+        assert_eq!(
+            text.contains("takes code from the folder"),
+            named.is_some(),
+            "{text}"
+        );
+    }
 }

@@ -131,6 +131,11 @@ pub struct RemoteTarget {
     pub headers_helper: Option<Vec<String>>,
     /// Whether a login may follow.
     pub oauth: bool,
+    /// The addresses that a login of the entry contacts or gives secrets to, beside what the server names, by their members
+    /// of `oauth` (`issuer`, `tokenEndpoint`, `enterprise.tokenEndpoint`, …).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Dict<Text<0, 8192>, 16>>")]
+    pub login_addresses: Option<BTreeMap<String, String>>,
 }
 
 words! {

@@ -6,7 +6,7 @@ mod text;
 use protocol::ServerEntry;
 use serde_json::{Value, json};
 
-pub(crate) use self::decide::{is_shell, masked_to_decide, runs_code, shown_words, starts_others};
+pub(crate) use self::decide::{is_shell, masked_to_decide, program, runs_code, shown_words, starts_others};
 pub(crate) use self::text::{Piece, replaced};
 use crate::find::gallery;
 

@@ -77,9 +77,20 @@ impl Agreed {
     }
 }
 
-/// The members that differ between two entries, of those that decide what is started.
+/// The members that differ between two entries, all but when they were written.
 pub(crate) fn changed(before: &ServerEntry, after: &ServerEntry) -> Vec<Pointer> {
-    differing(&members(before, None), &members(after, None))
+    const TIMES: [&str; 2] = ["createdAt", "updatedAt"];
+    let all = |entry: &ServerEntry| {
+        let value = json!(entry);
+        let names = value
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.as_str());
+        let names: Vec<&str> = names.filter(|name| !TIMES.contains(name)).collect();
+        digests(&value, &names)
+    };
+    differing(&all(before), &all(after))
 }
 
 fn differing(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Vec<Pointer> {
@@ -91,14 +102,16 @@ fn differing(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>
     pointers.map(|name| Pointer::from(name.as_str())).collect()
 }
 
-/// What [`review::digest`] covers, member by member; variables and headers one by one.
+/// What [`review::digest`] covers, member by member.
 fn members(entry: &ServerEntry, held: Option<&Held>) -> BTreeMap<String, String> {
-    const WHOLE: [&str; 12] = [
+    const NAMES: [&str; 16] = [
         "command",
         "args",
+        "env",
         "envFile",
         "cwd",
         "url",
+        "headers",
         "transport",
         "oauth",
         "protocol",
@@ -106,22 +119,37 @@ fn members(entry: &ServerEntry, held: Option<&Held>) -> BTreeMap<String, String>
         "headersHelper",
         "tls",
         "account",
+        "inputs",
+        "tools",
     ];
-    let mut entry = json!(entry);
+    let mut value = json!(entry);
     if let Some(held) = held {
-        entry["envFile"] = json!([entry["envFile"], held.digest()]);
+        value["envFile"] = json!([value["envFile"], held.digest()]);
     }
-    let whole = WHOLE.iter().map(|name| (format!("/{name}"), &entry[*name]));
-    let each = ["env", "headers"].into_iter().flat_map(|name| {
-        let values = entry[name].as_object().into_iter().flatten();
-        values.map(move |(key, value)| {
-            let key = key.replace('~', "~0").replace('/', "~1");
-            (format!("/{name}/{key}"), value)
-        })
-    });
-    let overrides = ("/tools/overrides".to_owned(), &entry["tools"]["overrides"]);
-    let all = whole.chain(each).chain([overrides]);
-    all.filter(|(_, value)| **value != Value::Null)
-        .map(|(name, value)| (name, file::digest(value.to_string().as_bytes())))
-        .collect()
+    let mut members = digests(&value, &NAMES);
+    // What nobody is asked about is shown as such, and counts for nothing in a project.
+    members.remove("/tools/auto");
+    members
+}
+
+/// The digests of members; variables, headers and lists of tools one by one.
+fn digests(entry: &Value, names: &[&str]) -> BTreeMap<String, String> {
+    let mut digests = BTreeMap::new();
+    let mut put = |pointer: String, value: &Value| {
+        if !value.is_null() {
+            digests.insert(pointer, file::digest(value.to_string().as_bytes()));
+        }
+    };
+    for name in names {
+        match (*name, &entry[*name]) {
+            ("env" | "headers" | "tools", Value::Object(values)) => {
+                for (key, value) in values {
+                    let key = key.replace('~', "~0").replace('/', "~1");
+                    put(format!("/{name}/{key}"), value);
+                }
+            }
+            (_, value) => put(format!("/{name}"), value),
+        }
+    }
+    digests
 }

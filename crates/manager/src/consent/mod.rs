@@ -9,6 +9,8 @@ pub(crate) mod audit;
 pub(crate) mod grants;
 pub(crate) mod held;
 pub(crate) mod ledger;
+pub(crate) mod login;
+pub(crate) mod loosens;
 pub(crate) mod pending;
 pub(crate) mod policy;
 pub(crate) mod review;

@@ -10,7 +10,7 @@ use protocol::{
 use serde_json::{Value, json};
 
 use super::held::Held;
-use super::{agreed, warnings};
+use super::{agreed, login, loosens, warnings};
 use crate::config::{expand, file, secret};
 use crate::limits;
 use crate::server::launch;
@@ -30,12 +30,16 @@ pub(crate) struct Subject<'a> {
 
 /// Digest of everything that decides what is started and what it may read: what an approval or trust holds for.
 ///
-/// What its tools are called and said to do counts too: it is the half of a definition that no server can be held to.
+/// What its tools are called and said to do counts too: it is the half of a definition that no server can be held to. So
+/// do the guards of the entry, and what a person is told who is asked for a value.
 pub(crate) fn digest(entry: &ServerEntry, held: Option<&Held>) -> String {
     let mut whole = vec![launch::relevant(entry), json!(entry.tls), json!(entry.account)];
     if let Some(overrides) = entry.tools.as_ref().and_then(|tools| tools.overrides.as_ref()) {
         whole.push(json!(overrides));
     }
+    // Digests stand in files: members that few entries have must not make other ones of the rest.
+    whole.extend(loosens::guards(entry).map(|guards| json!({ "guards": guards })));
+    whole.extend(entry.inputs.as_ref().map(|inputs| json!({ "inputs": inputs })));
     // Without such a file it is the digest of the entry alone.
     whole.extend(held.map(|held| json!({ "envFile": held.digest() })));
     file::strong_digest(Value::from(whole).to_string().as_bytes())
@@ -47,7 +51,7 @@ pub(crate) fn review(subject: &Subject<'_>, entry: &ServerEntry, stored: Option<
     let keeps = kept(entry, stored);
     let differs = stored.filter(|stored| digest(stored, None) != digest(entry, None));
     let before = differs.map(|stored| drawn(&secret::masked(stored).0, subject.base));
-    let changed = differs.map_or_else(Vec::new, |stored| agreed::changed(stored, entry));
+    let changed = stored.map_or_else(Vec::new, |stored| agreed::changed(stored, entry));
     let revision = file::strong_digest(
         json!([
             subject.layer,
@@ -74,7 +78,7 @@ pub(crate) fn review(subject: &Subject<'_>, entry: &ServerEntry, stored: Option<
         changed,
         reads: reads(&masked),
         keeps: keeps.into_iter().map(Pointer::from).collect(),
-        relaxes: relaxes(&masked, subject.layer),
+        relaxes: loosens::of(&masked, stored, subject.layer),
         masked: pointers.into_iter().map(Pointer::from).collect(),
         enabled: entry.enabled != Some(false),
         warnings: warnings::of(entry, subject.layer, subject.base),
@@ -131,6 +135,7 @@ fn drawn(entry: &ServerEntry, base: &Path) -> Target {
                 .collect(),
             headers_helper: entry.headers_helper.clone(),
             oauth: !matches!(entry.oauth, Some(OauthSetting::Off(_))),
+            login_addresses: Some(login::addresses(entry)).filter(|addresses| !addresses.is_empty()),
         });
     }
     let cwd = entry
@@ -177,52 +182,6 @@ fn kept(entry: &ServerEntry, stored: Option<&ServerEntry>) -> Vec<String> {
         .into_iter()
         .filter(|pointer| new.pointer(pointer) == old.pointer(pointer))
         .collect()
-}
-
-/// What loosens a guard. `tools.auto` of a project counts for nothing.
-fn relaxes(entry: &ServerEntry, layer: Layer) -> Vec<String> {
-    let mut relaxes = Vec::new();
-    if let Some(auto) = entry.tools.as_ref().and_then(|tools| tools.auto.as_ref())
-        && !auto.is_empty()
-        && !matches!(layer, Layer::Project | Layer::ProjectPackage)
-    {
-        relaxes.push(format!("tools.auto: nobody is asked before {}", auto.join(", ")));
-    }
-    if let Some(OauthSetting::On(oauth)) = &entry.oauth {
-        if let Some(tolerate) = oauth.tolerate.as_ref().filter(|list| !list.is_empty()) {
-            relaxes.push(format!("oauth.tolerate: {}", tolerate.join(", ")));
-        }
-        if oauth.authorization_endpoint.is_some() || oauth.token_endpoint.is_some() {
-            relaxes.push("oauth: endpoints that the authorization server does not name".to_owned());
-        }
-        if matches!(oauth.resource, Some(protocol::ResourceSetting::Off(_))) {
-            relaxes.push("oauth.resource: tokens are not bound to this server".to_owned());
-        }
-    }
-    let overrides = entry
-        .tools
-        .iter()
-        .flat_map(|tools| tools.overrides.iter().flatten());
-    for (tool, shown) in overrides {
-        let to = shown.name.as_ref().map(|name| format!(" as `{name}`"));
-        let said = shown.description.is_some() || shown.title.is_some();
-        let said = if said {
-            " in other words than the server's"
-        } else {
-            ""
-        };
-        relaxes.push(format!(
-            "tools.overrides: `{tool}` is shown{}{said}",
-            to.unwrap_or_default()
-        ));
-    }
-    if let Some(protocol) = entry.protocol.as_ref().filter(|pinned| *pinned != "auto") {
-        relaxes.push(format!("protocol: {protocol}"));
-    }
-    if entry.tls.is_some() {
-        relaxes.push("tls: certificates of its own".to_owned());
-    }
-    relaxes
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use protocol::{Layer, ServerEntry};
 use serde_json::json;
 
+use super::login;
 use crate::config::inside::plain;
 use crate::config::{expand, secret};
 use crate::exchange::words;
@@ -42,6 +43,7 @@ pub(crate) fn of(entry: &ServerEntry, layer: Layer, base: &Path) -> Vec<String> 
         }
     }
     warnings.extend(of_address(entry));
+    warnings.extend(login::warnings(entry));
     let args = entry.args.as_deref().unwrap_or_default();
     if let Some(command) = &entry.command {
         if secret::is_shell(command) {
@@ -58,11 +60,20 @@ pub(crate) fn of(entry: &ServerEntry, layer: Layer, base: &Path) -> Vec<String> 
         ));
     }
     if let Some(root) = root(layer, base) {
-        let cwd = entry
-            .cwd
-            .as_ref()
-            .map_or_else(|| base.to_owned(), |cwd| base.join(&**cwd));
+        let cwd = match entry.cwd.as_deref() {
+            Some(cwd) if cwd.starts_with('~') => PathBuf::from(cwd),
+            Some(cwd) => base.join(cwd),
+            None => base.to_owned(),
+        };
         let own: Vec<String> = entry.command.iter().chain(args).cloned().collect();
+        let in_project = [(&own, cwd.as_path())].into_iter();
+        let in_project = in_project.chain(programs.iter().map(|words| (words, base)));
+        let runners = in_project.filter(|(_, folder)| plain(folder).starts_with(&root));
+        for runner in runners.filter_map(|(words, _)| runner(words)) {
+            warnings.push(format!(
+                "`{runner}` takes code from the folder it starts in, which is the project's: what it runs changes with the project"
+            ));
+        }
         let file = std::iter::once(&own)
             .chain(&programs)
             .find_map(|words| file_of_project(words, &cwd, &root));
@@ -110,6 +121,53 @@ fn root(layer: Layer, base: &Path) -> Option<PathBuf> {
         }
         Layer::User | Layer::UserPackage | Layer::Host => None,
     }
+}
+
+/// What of these words takes packages, modules or tasks from the folder it is started in, by name.
+fn runner(words: &[String]) -> Option<String> {
+    let (command, args) = words.split_first()?;
+    let has = |options: &[&str]| args.iter().any(|one| options.contains(&one.as_str()));
+    let first = args.iter().find(|one| !one.starts_with('-')).map(String::as_str);
+    let program = secret::program(command);
+    let name = program.trim_end_matches(".cmd");
+    let takes = match name {
+        "npx" | "bunx" | "pnpx" | "make" | "just" | "rake" | "cargo" | "poetry" | "pipenv" | "pdm"
+        | "hatch" | "nox" | "tox" | "bundle" | "gradle" | "mvn" | "dotnet" => true,
+        "npm" | "pnpm" | "yarn" | "bun" => first.is_some(),
+        "deno" => matches!(first, Some("task" | "run" | "x")),
+        "go" => first == Some("run"),
+        "uv" => first == Some("run") || args.iter().any(|one| is_local(one)),
+        "uvx" | "pipx" => args.iter().any(|one| is_local(one)),
+        // The folder is the first place where a module is looked for.
+        "python" | "py" | "pypy" => has(&["-m", "-c"]) && !has(&["-I"]),
+        "node" | "tsx" | "ts-node" => args.iter().any(|one| {
+            const LOADS: [&str; 9] = [
+                "-e",
+                "-p",
+                "-pe",
+                "-r",
+                "--eval",
+                "--print",
+                "--require",
+                "--import",
+                "--loader",
+            ];
+            LOADS.contains(&one.split('=').next().unwrap_or(one))
+        }),
+        _ => false,
+    };
+    if takes {
+        return Some(name.to_owned());
+    }
+    // `env A=1 npx …`, `cmd /c npx …`
+    let starts = secret::starts_others(command) || program == "cmd";
+    let mut rest = (1..words.len()).filter(|_| starts);
+    rest.find_map(|at| runner(&words[at..]))
+}
+
+fn is_local(word: &str) -> bool {
+    let path = word.split_once('=').map_or(word, |(_, value)| value);
+    path.starts_with(['.', '/', '~']) || path.starts_with("file:") || path.ends_with(".whl")
 }
 
 /// The first word that is a program or a script inside of the project.

@@ -82,7 +82,17 @@ fn members(pointers: &[Pointer]) -> String {
             ("oauth", "clientSecret") => "client secret".to_owned(),
             ("oauth", _) => "login".to_owned(),
             ("tls", _) => "certificates".to_owned(),
+            ("tools", "deny") => "tools that are kept away".to_owned(),
+            ("tools", "allow") => "tools that are allowed".to_owned(),
+            ("tools", "ask") => "tools that are asked about".to_owned(),
+            ("tools", "auto") => "tools that nobody is asked about".to_owned(),
             ("tools", _) => "names and words of its tools".to_owned(),
+            ("timeoutMs", _) => "time limit".to_owned(),
+            ("startTimeoutMs", _) => "time limit of a start".to_owned(),
+            ("idleStopMs", _) => "idle time".to_owned(),
+            ("failOnStartupError", _) => "what a failed start is".to_owned(),
+            ("inputs", _) => "what you are asked for".to_owned(),
+            ("secrets", _) => "what is masked".to_owned(),
             (first, "") => first.to_owned(),
             (first, rest) => format!("{first} {rest}"),
         }
@@ -121,6 +131,19 @@ pub fn target(target: &Target) -> Vec<(&'static str, String)> {
             }
             if remote.oauth {
                 lines.push(("login", "the server may ask for one".to_owned()));
+            }
+            for (member, address) in remote.login_addresses.iter().flatten() {
+                let what = match member.as_str() {
+                    "issuer" => "is given by",
+                    "authorizationEndpoint" => "takes place at",
+                    "tokenEndpoint" => "gets its tokens from",
+                    "clientMetadataUrl" => "presents the client of",
+                    "redirectUri" => "is answered to",
+                    "enterprise.tokenEndpoint" => "proves who you are with",
+                    "enterprise.issuer" => "knows you by",
+                    _ => "contacts",
+                };
+                lines.push(("login", format!("{what} {address}")));
             }
             lines
         }

@@ -167,7 +167,7 @@ pub(crate) fn starts_others(command: &str) -> bool {
 }
 
 /// The bare name of a program, without its version: `python` for `/usr/bin/python3.12`.
-fn program(command: &str) -> &str {
+pub(crate) fn program(command: &str) -> &str {
     let name = command.rsplit(['/', '\\']).next().unwrap_or(command);
     let name = name.strip_suffix(".exe").unwrap_or(name);
     name.trim_end_matches(|one: char| one.is_ascii_digit() || one == '.')

@@ -16,6 +16,8 @@ pub(crate) enum Refusal {
     Unaskable(String),
     /// A field asks for a credential.
     Credential(String),
+    /// The text above the fields does.
+    CredentialAsked,
 }
 
 impl std::fmt::Display for Refusal {
@@ -28,8 +30,28 @@ impl std::fmt::Display for Refusal {
                     "the field `{field}` looks like a credential, which no server may ask for in a form"
                 )
             }
+            Refusal::CredentialAsked => write!(
+                formatter,
+                "its message asks for a credential, which no server may ask for in a form"
+            ),
         }
     }
+}
+
+/// The fields of a form with this message, in the server's order.
+pub(crate) fn asked(message: &str, schema: &Value) -> Result<Vec<QuestionField>, Refusal> {
+    let fields = fields(schema)?;
+    // A choice or a yes holds no credential.
+    let is_typed = |field: &QuestionField| {
+        matches!(
+            field,
+            QuestionField::Text(_) | QuestionField::Integer(_) | QuestionField::Number(_)
+        )
+    };
+    if fields.iter().any(is_typed) && words::asks_for_credential(message) {
+        return Err(Refusal::CredentialAsked);
+    }
+    Ok(fields)
 }
 
 /// The fields of a schema, in the server's order.
@@ -78,11 +100,17 @@ fn field(name: &str, property: &Value, required: bool) -> Result<QuestionField, 
     if words::looks_like_credential(name) || title.as_deref().is_some_and(words::looks_like_credential) {
         return Err(Refusal::Credential(name.to_owned()));
     }
+    let description = text(property, "description");
+    let kind = property.get("type").and_then(Value::as_str);
+    let is_typed = matches!(kind, Some("string" | "integer" | "number"))
+        && !property.contains_key("enum")
+        && !property.contains_key("oneOf");
+    if is_typed && description.as_deref().is_some_and(words::asks_for_credential) {
+        return Err(Refusal::Credential(name.to_owned()));
+    }
     let name = name.to_owned();
     let label = title.unwrap_or_else(|| name.clone());
-    let description = text(property, "description");
     let default = property.get("default").filter(|value| !value.is_null());
-    let kind = property.get("type").and_then(Value::as_str);
     match kind {
         Some("string") | None if property.contains_key("enum") || property.contains_key("oneOf") => {
             let options = options(property).map_err(unaskable)?;

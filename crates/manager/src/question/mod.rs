@@ -2,5 +2,6 @@
 
 pub(crate) mod answer;
 pub(crate) mod form;
+mod letters;
 pub(crate) mod queue;
 pub(crate) mod words;

@@ -231,7 +231,7 @@ async fn elicit(server: &Arc<Server>, calls: &[Arc<Call>], params: &RawValue) ->
             (Question::Url(question), None)
         }
         None | Some("form") => {
-            let fields = match form::fields(&params["requestedSchema"]) {
+            let fields = match form::asked(&message, &params["requestedSchema"]) {
                 Ok(fields) => fields,
                 Err(refusal) => return decline(server, calls, &refusal.to_string()),
             };

@@ -38,11 +38,12 @@ pub(crate) fn harvest(text: &str, dialect: Dialect) -> Result<(Harvest, bool), F
 }
 
 impl Harvest {
-    /// Refuses what of another program's text would mean something here that it does not mean there.
-    pub fn refuse_strange(&mut self) {
+    /// Refuses what of another program's text would mean something here that it does not mean there. The kinds of references
+    /// that are `meant` there mean the same.
+    pub fn refuse_strange(&mut self, meant: &[&str]) {
         for found in &mut self.found {
             if let Outcome::Entry(entry) = &found.outcome
-                && let Some(reason) = references::strange(entry, &self.inputs)
+                && let Some(reason) = references::strange(entry, &self.inputs, meant)
             {
                 found.outcome = Outcome::Failed(reason);
             }

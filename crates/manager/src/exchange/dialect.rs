@@ -1,5 +1,7 @@
 //! Programs whose configurations differ in what the same words mean.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 /// Whose words a text uses.
@@ -139,6 +141,17 @@ impl Dialect {
             return super::words::is_name(&name[..end]).then_some((&name[..end], end + 1));
         }
         None
+    }
+}
+
+/// Kinds of references that the program of this file fills in as we do, beside variables: `${cmd:…}` of mcp-hub.
+pub(crate) fn meant_in(path: &Path) -> &'static [&'static str] {
+    if path.ends_with("mcphub/servers.json") || path.ends_with(".mcphub/servers.json") {
+        &["cmd"]
+    } else if path.ends_with(".mcpproxy/mcp_config.json") {
+        &["keyring"]
+    } else {
+        &[]
     }
 }
 

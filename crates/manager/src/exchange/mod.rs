@@ -31,7 +31,7 @@ mod yaml;
 use protocol::{Issue, IssueKind, ServerEntry, ServerName};
 
 pub(crate) use container::harvest;
-pub(crate) use dialect::Dialect;
+pub(crate) use dialect::{Dialect, meant_in};
 pub(crate) use document::Fault;
 pub(crate) use forms::{Form, Off};
 

@@ -72,12 +72,14 @@ impl References {
 /// run here, read the credential store, or ask a person. We have no spelling for such a text that stays one.
 ///
 /// `inputs` are the values that the other program asks for; an entry may bring its own.
-pub(crate) fn strange(entry: &ServerEntry, inputs: &[Input]) -> Option<String> {
+pub(crate) fn strange(entry: &ServerEntry, inputs: &[Input], meant: &[&str]) -> Option<String> {
     let mut found = None;
     expand::texts(&serde_json::json!(entry), &mut |text| {
         for (name, _) in expand::references(text) {
+            let kind = name.split(':').next().unwrap_or_default();
             let would = match expand::source(name) {
                 None => continue,
+                Some(_) if meant.contains(&kind) => continue,
                 Some(Source::Command(_)) => "would run a program",
                 Some(Source::Keyring(_)) => "would read the credential store",
                 Some(Source::Input(id)) => {
@@ -88,7 +90,6 @@ pub(crate) fn strange(entry: &ServerEntry, inputs: &[Input]) -> Option<String> {
                     "would ask you for a value"
                 }
             };
-            let kind = name.split(':').next().unwrap_or_default();
             found.get_or_insert_with(|| {
                 format!("it holds `${{{kind}:…}}`, which means nothing in that file and {would} here: change it there, or add the server by hand")
             });

@@ -22,7 +22,9 @@ use crate::consent::{Gate, review, warnings};
 use crate::exchange::paste::{self, PastedServer};
 use crate::exchange::programs::{self, Place};
 use crate::exchange::server_json::ServerJson;
-use crate::exchange::{Dialect, Fault, Found, Harvest, Input, Outcome, declared, harvest, names, write};
+use crate::exchange::{
+    Dialect, Fault, Found, Harvest, Input, Outcome, declared, harvest, meant_in, names, write,
+};
 use crate::limits;
 use crate::server::Server;
 use crate::sink::RequestContext;
@@ -78,7 +80,7 @@ impl Manager {
                 let (mut harvest, _) = harvest(&text, Dialect::Common)
                     .map_err(|fault| Error::new(ErrorKind::InvalidParams, fault.to_string()).path("/text"))?;
                 if harvest.is_foreign {
-                    harvest.refuse_strange();
+                    harvest.refuse_strange(&[]);
                 }
                 harvest
             }
@@ -499,7 +501,7 @@ fn read_servers(path: &Path, is_known: bool) -> Result<Harvest, Error> {
     let (mut harvest, _) =
         harvest(&text, Dialect::of_path(&path.to_string_lossy())).map_err(|fault| broken(path, &fault))?;
     if is_known || harvest.is_foreign {
-        harvest.refuse_strange();
+        harvest.refuse_strange(meant_in(path));
     }
     Ok(harvest)
 }

@@ -16,7 +16,9 @@ use super::gating::check_inside;
 use crate::config::secret;
 use crate::exchange::programs::{self, Place};
 use crate::exchange::stand_ins::StandIns;
-use crate::exchange::{Dialect, Form, Found, Off, Outcome, difference, edit, entry, harvest, names, write};
+use crate::exchange::{
+    Dialect, Form, Found, Off, Outcome, difference, edit, entry, harvest, meant_in, names, write,
+};
 use crate::limits;
 use crate::sink::RequestContext;
 
@@ -126,7 +128,7 @@ impl Manager {
             }
             is_written
         });
-        harvest.refuse_strange();
+        harvest.refuse_strange(meant_in(&place.path));
         for name in params.servers.iter().flatten() {
             let is_there = |found: &Found| *found.name == **name || names::fitting(&found.name) == **name;
             let is_known = harvest.found.iter().any(is_there)

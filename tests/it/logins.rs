@@ -27,7 +27,7 @@ pub fn stories() -> Vec<Trial> {
         what_is_configured_goes_before_metadata,
         a_deadline_has_a_code_of_its_own,
         a_crash_at_any_write_loses_no_token,
-        no_secret_is_told,
+        no_secret_is_told, what_is_no_web_address_has_a_next_step,
     )
 }
 
@@ -651,5 +651,40 @@ fn quiet(command: &mut Command) {
 fn hides(text: &str) {
     for secret in ["-secret", "code_verifier"] {
         assert!(!text.contains(secret), "`{secret}` is in {text}");
+    }
+}
+
+/// No setting makes such an address a good one, so none is proposed.
+fn what_is_no_web_address_has_a_next_step() {
+    for address in [
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "vscode://x/y",
+        "https://u@127.0.0.1/x",
+    ] {
+        let server = AuthorizationServer::with(|_, issuer| {
+            let metadata = json!({
+                "issuer": issuer, "authorization_endpoint": address, "token_endpoint": format!("{issuer}/token"),
+                "registration_endpoint": format!("{issuer}/register"), "response_types_supported": ["code"],
+                "code_challenge_methods_supported": ["S256"],
+            });
+            let rule = json!({ "match": "GET /.well-known/oauth-authorization-server", "respond": { "json": metadata } });
+            (json!([]), json!([rule]))
+        });
+        let (env, _server) = with(server);
+        let host = Host::start(&env);
+        let refused = host
+            .ask("mcp.auth", json!({ "server": "srv" }))
+            .expect_err("refused");
+        assert!(
+            refused.message.contains("is refused: it "),
+            "{address}: {}",
+            refused.message
+        );
+        let hint = text(&refused.data["hint"]);
+        assert!(
+            hint.contains("ask who runs the server") && !hint.contains("tolerate"),
+            "{address}: {hint}"
+        );
     }
 }

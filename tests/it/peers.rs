@@ -17,7 +17,7 @@ pub fn stories() -> Vec<Trial> {
     stories!("peers":
         tokens_are_tiers, pages_and_strangers_stay_out, a_posted_server_waits_for_the_person, patches_are_all_or_none,
         every_carrier_answers_alike, odd_messages_over_every_carrier, news_by_websocket, questions_never_reach_a_peer,
-        a_login_is_the_persons,
+        a_login_is_the_persons, nobody_is_asked_for_a_peer,
         only_open_directories, bodies_are_bounded, the_file_goes_with_the_endpoint, a_killed_endpoint_is_tidied_away, only_loopback,
     )
 }
@@ -634,6 +634,67 @@ fn a_login_is_the_persons() {
     host.start_server("open");
     let kept = host.must("mcp.auth", json!({ "server": "open", "action": "forget" }));
     assert_eq!(kept["server"]["state"], "ready");
+}
+
+/// What a person would have to type is not asked for because another program wants something.
+fn nobody_is_asked_for_a_peer() {
+    let env = TestEnv::new();
+    let web = HttpHost::plain(&json!({}));
+    let url = format!("{}/mcp", web.origin);
+    let server = env.plain_server("srv", json!({}));
+    let mut local = server.entry();
+    local["env"] = json!({ "X": "${input:q}" });
+    let remote = |value: &str| json!({ "url": url, "headers": { "x-key": value } });
+    env.write_config(&json!({
+        "local": local, "remote": remote("${input:k}"), "soft": remote("${input:s:-none}"),
+        "login": { "url": url, "oauth": { "clientId": "${input:id}" } },
+    }));
+    let (host, ..) = start(&env);
+    let peer = PeerClient::by_post(&env, "full");
+    let here = |more: Value| {
+        let mut params = json!({ "directory": host.directory() });
+        for (name, value) in more.as_object().into_iter().flatten() {
+            params[name] = value.clone();
+        }
+        params
+    };
+    for name in ["local", "remote", "soft", "login"] {
+        for (method, more) in [
+            ("mcp.start", json!({})),
+            ("mcp.resource.read", json!({ "uri": "x://y" })),
+            ("mcp.prompt.get", json!({ "name": "p" })),
+            ("mcp.auth", json!({ "action": "start" })),
+            ("mcp.debug", json!({})),
+        ] {
+            if name == "local" && ["mcp.auth", "mcp.debug"].contains(&method) {
+                continue;
+            }
+            let mut params = here(more);
+            params["server"] = json!(name);
+            let error = peer.ask(method, &params).expect_err("nobody is asked");
+            assert_eq!(error.kind(), "cannot_ask", "{name} {method}");
+            assert!(error.data["hint"].is_string(), "{:?}", error.data);
+        }
+    }
+    for method in ["mcp.tools.list", "mcp.catalog"] {
+        let listed = peer.ask(method, &here(json!({}))).expect("a list");
+        let issues = listed["issues"].as_array().map_or(0, Vec::len);
+        assert_eq!(issues, 4, "{listed}");
+        assert_eq!(listed["issues"][0]["kind"], "cannot_ask", "{listed}");
+    }
+    assert_eq!(host.notifications("mcp.question"), [] as [Value; 0]);
+    assert!(server.log.starts().is_empty() && web.log().is_empty());
+    // It is nothing that happened to the server: the person's own start asks, and then a peer's goes through.
+    assert_eq!(host.status("local")["state"], "stopped");
+    let start = host.send_here("mcp.start", json!({ "server": "local" }));
+    host.answer(&host.wait_question(0), "accept", Some(json!({ "value": "v" })))
+        .expect("it is open");
+    start.wait().expect("started");
+    host.must("mcp.stop", json!({ "server": "local" }));
+    let started = peer
+        .ask("mcp.start", &here(json!({ "server": "local" })))
+        .expect("nobody has to be asked");
+    assert_eq!(started["server"]["state"], "ready");
 }
 
 fn only_open_directories() {

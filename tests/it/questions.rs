@@ -14,7 +14,7 @@ pub fn stories() -> Vec<Trial> {
     stories!("questions":
         every_kind_of_field, checked_while_typing, kept_until_it_fits, what_does_not_fit_is_a_cancel,
         answered_once, one_at_a_time, sessions_side_by_side, listed_after_a_reload, unseen_without_a_channel,
-        links_when_declared, links_otherwise_declined, ends_with_its_call, ends_with_the_cancel,
+        links_when_declared, links_as_they_were_checked, links_otherwise_declined, ends_with_its_call, ends_with_the_cancel,
         withdrawn_by_the_server, ends_with_its_server, ends_with_the_session, refused_by_the_entry,
         too_many_in_a_minute, credentials_are_not_asked_for, over_the_standing_stream, url_required_error,
     )
@@ -380,6 +380,58 @@ fn link() -> Value {
     json!({ "method": "elicitation/create", "params": {
         "mode": "url", "message": "Sign in", "url": "https://h.example/auth?x=1", "elicitationId": "e-1",
     } })
+}
+
+/// What is shown and opened is the address that was checked, however the server spelled it.
+fn links_as_they_were_checked() {
+    let env = TestEnv::new();
+    let cases = [
+        ("https://h.example/\n\u{1b}[2J", Some("https://h.example/%1B[2J")),
+        (
+            "  https://h.example\\@evil.example",
+            Some("https://h.example/@evil.example"),
+        ),
+        (
+            "ht\ttps:\\\\H.Example/\u{202e}x",
+            Some("https://h.example/%E2%80%AEx"),
+        ),
+        (
+            "https://g\u{43e}od.example/",
+            Some("https://xn--god-sed.example/"),
+        ),
+        ("javascript:alert(1)//https://h.example", None),
+        ("file:///etc/passwd", None),
+        ("vscode://h.example/x", None),
+    ];
+    let mut entries = serde_json::Map::new();
+    for (index, (written, _)) in cases.iter().enumerate() {
+        let mut ask = link();
+        ask["params"]["url"] = json!(written);
+        let server = env.plain_server(&format!("s{index}"), json!({ "tools/call": { "$ask": [ask] } }));
+        entries.insert(format!("s{index}"), server.entry());
+    }
+    env.write_config(&Value::Object(entries));
+    let capabilities = json!({ "questions": true, "urlQuestions": true, "openUrl": true });
+    let host = Host::start_with(&env, options(json!({ "capabilities": capabilities })));
+    let mut opened = Vec::new();
+    for (index, (written, checked)) in cases.iter().enumerate() {
+        let call = host.send_call(&format!("s{index}"), "echo", json!({}));
+        if let Some(checked) = checked {
+            let question = host.wait_question(opened.len());
+            assert_eq!(question["url"], *checked, "{written:?}");
+            host.answer(&question, "accept", None).expect("an answer");
+            opened.push(*checked);
+        }
+        let _ = call.wait();
+    }
+    let messages = host.messages();
+    let shown: Vec<Value> = messages
+        .iter()
+        .filter(|one| one.message.method.as_deref() == Some("window/showDocument"))
+        .map(|one| one.params()["uri"].take())
+        .collect();
+    assert_eq!(shown, opened);
+    assert_eq!(host.notifications("mcp.question").len(), opened.len());
 }
 
 fn links_when_declared() {

@@ -23,6 +23,13 @@ pub enum AuthError {
         url: String,
         reason: &'static str,
     },
+    /// Nothing that is set makes it one.
+    #[error("{what} `{url}` is refused: {reason}")]
+    NoWebAddress {
+        what: &'static str,
+        url: String,
+        reason: &'static str,
+    },
     #[error("{what} `{url}` is refused: it must be https")]
     Insecure { what: &'static str, url: String },
     #[error("the server wants authorization but does not say where: there is no metadata at {tried}")]
@@ -142,6 +149,9 @@ impl AuthError {
             }
             AuthError::Blocked { .. } => {
                 "if you trust this address, add \"private-addresses\" to `oauth.tolerate` of the entry"
+            }
+            AuthError::NoWebAddress { .. } => {
+                "it is never opened or asked; ask who runs the server to name a plain https address, or correct `oauth` of the entry"
             }
             AuthError::Insecure { .. } => "ask who runs the server to offer it over https",
             AuthError::NoMetadata { .. } => {

@@ -78,7 +78,7 @@ impl Reach {
 
 /// The rule for every URL of an authorization server: https, or http on this machine; no user, no fragment.
 pub(crate) fn is_web(what: &'static str, url: &Url) -> Result<(), AuthError> {
-    let refused = |reason| AuthError::Blocked {
+    let refused = |reason| AuthError::NoWebAddress {
         what,
         url: shown_url(url.as_str()),
         reason,

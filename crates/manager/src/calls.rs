@@ -19,8 +19,8 @@ pub(crate) struct Call {
     pub directory: Dir,
     pub server: ServerName,
     pub tool: Option<String>,
-    /// The person at the host is behind it. Nobody else is ever asked.
-    pub is_local: bool,
+    /// Who is behind it. Nobody but the person at the host is ever asked.
+    pub tier: Tier,
     /// Ends the call, whoever orders it.
     pub cancel: CancellationToken,
     /// The host ended it by `mcp.call.cancel`.
@@ -108,7 +108,7 @@ impl Calls {
             directory: new.directory.clone(),
             server: new.server.clone(),
             tool: new.tool.map(str::to_owned),
-            is_local: request.tier == Tier::Local,
+            tier: request.tier,
             cancel: new
                 .within
                 .map_or(&request.cancel, |whole| &whole.cancel)

@@ -35,6 +35,7 @@ pub(crate) async fn find(
             // An address that may not be asked counts as not given.
             Err(
                 error @ (AuthError::Blocked { .. }
+                | AuthError::NoWebAddress { .. }
                 | AuthError::Insecure { .. }
                 | AuthError::BadMetadata { .. }),
             ) => {

@@ -36,6 +36,7 @@ impl Manager {
             return self.forget_orphan(&params.server).await;
         }
         let server = self.server(&params.directory, &params.server)?;
+        server.check_asked_by(request.tier).await?;
         let key = login_key(&server).await?;
         let of_server = |error: AuthError| server.auth_error(&error);
         let authorizer = self.core.authorizer();
@@ -74,7 +75,7 @@ impl Manager {
                         error => of_server(error),
                     })?;
                 // Its record is to show what the login brought.
-                let _ = server.start().await;
+                let _ = server.start(request.tier).await;
                 Ok(self.with_record(&server, &params.directory))
             }
             AuthAction::Forget => {
@@ -227,6 +228,7 @@ impl Manager {
     /// `mcp.debug`: asks the server without a token, and looks at everything a login would look at.
     pub async fn debug(&self, request: &RequestContext, params: McpDebug) -> Result<DebugReport, Error> {
         let server = self.server(&params.directory, &params.server)?;
+        server.check_asked_by(request.tier).await?;
         let key = login_key(&server).await?;
         if let Some(refusal) = server.refusal() {
             return Err(refusal);

@@ -197,7 +197,7 @@ impl Manager {
             None
         };
         let ready = async {
-            let connection = server.connection().await?;
+            let connection = server.connection(guard.call.tier).await?;
             let sent = prepare(server, &connection).await?;
             Ok::<_, Error>((connection, sent))
         };

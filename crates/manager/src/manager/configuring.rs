@@ -553,7 +553,7 @@ fn shown(home: &Home, entry: &ServerEntry, written: bool) -> Written {
 /// Starts a server without waiting; its record follows by `mcp.changed`.
 pub(super) fn start_behind(server: &Arc<Server>) {
     let server = Arc::clone(server);
-    tokio::spawn(async move { drop(server.start().await) });
+    tokio::spawn(async move { drop(server.start(Tier::Local).await) });
 }
 
 pub(super) fn dir(path: &Path) -> Dir {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use protocol::{
     CatalogItem, CatalogServer, Category, Cursor, Dir, Error, ErrorKind, Issue, IssueKind, McpCatalog,
     McpCatalogResult, McpPromptsList, McpPromptsListResult, McpResourcesList, McpResourcesListResult,
-    McpToolsList, McpToolsListResult, Raw, ResourceOrTemplate, ServerName, State as Name, Token,
+    McpToolsList, McpToolsListResult, Raw, ResourceOrTemplate, ServerName, State as Name, Tier, Token,
 };
 use tokio::time::Instant;
 
@@ -203,7 +203,7 @@ impl Manager {
             true,
         )?;
         let parts = tokio::select! {
-            parts = collect(&servers, wish.categories, wish.reach, &work) => parts,
+            parts = collect(&servers, wish.categories, wish.reach, request.tier, &work) => parts,
             () = request.cancel.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "cancelled by the host")),
         };
         drop(work);
@@ -243,6 +243,7 @@ pub(super) async fn collect(
     servers: &[Arc<Server>],
     categories: &'static [Category],
     reach: Reach,
+    by: Tier,
     work: &Work<'_>,
 ) -> Vec<Part> {
     let deadline = Instant::now() + reach.wait;
@@ -266,7 +267,7 @@ pub(super) async fn collect(
             // A task of its own: what is not ready in time goes on, and is there for the next list.
             Asked::Reading(
                 Arc::clone(&server),
-                tokio::spawn(async move { discover(&server, categories).await }),
+                tokio::spawn(async move { discover(&server, categories, by).await }),
             )
         })
         .collect();
@@ -403,9 +404,9 @@ fn undiscovered(server: &Arc<Server>, categories: &[Category]) -> Part {
     unready(server, categories, issue)
 }
 
-async fn discover(server: &Arc<Server>, categories: &[Category]) -> Part {
+async fn discover(server: &Arc<Server>, categories: &[Category], by: Tier) -> Part {
     let _use = server.in_use();
-    let connection = match server.connection().await {
+    let connection = match server.connection(by).await {
         Ok(connection) => connection,
         Err(error) => {
             let mut issue = Issue::new(

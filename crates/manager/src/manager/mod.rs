@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use protocol::{
     ClosedReason, Dir, Error, ErrorKind, InitializationOptions, KnownFiles, Layer, McpHostLayers,
-    McpHostMessage, Method, NotificationName, PROTOCOL_VERSION, ServerCapabilitiesMcp,
+    McpHostMessage, Method, NotificationName, PROTOCOL_VERSION, ServerCapabilitiesMcp, Tier,
 };
 
 use crate::config::layers::{Layers, user_file};
@@ -118,7 +118,7 @@ impl Manager {
             let autostart = server.entry().autostart;
             if server.is_enabled() && (autostart == Some(true) || (eager && autostart != Some(false))) {
                 // A failure shows in the status.
-                tokio::spawn(async move { drop(server.connection().await) });
+                tokio::spawn(async move { drop(server.connection(Tier::Local).await) });
             }
         }
     }

@@ -152,7 +152,7 @@ impl Manager {
         };
         let work = Work::begin(&self.core.calls, &self.core.sink, None, "", true)?;
         tokio::select! {
-            parts = collect(servers, categories, reach, &work) => Ok(parts),
+            parts = collect(servers, categories, reach, request.tier, &work) => Ok(parts),
             () = request.cancel.cancelled() => Err(Error::new(ErrorKind::Cancelled, "cancelled by the host")),
         }
     }

@@ -109,7 +109,7 @@ impl Manager {
             total: None,
             more: false,
         };
-        let connection = server.connection().await?;
+        let connection = server.connection(request.tier).await?;
         let info = connection.info();
         // The first revision had no capability for it.
         if info.capabilities.get("completions").is_none() && info.protocol_version != "2024-11-05" {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use protocol::{
     Error, ErrorKind, McpResourceSubscribe, McpResourceSubscribeResult, McpResourceUnsubscribe,
-    McpResourceUnsubscribeResult,
+    McpResourceUnsubscribeResult, Tier,
 };
 
 use super::Manager;
@@ -43,7 +43,7 @@ impl Manager {
         change: impl FnOnce(&mut BTreeSet<String>) -> bool,
     ) -> Result<(), Error> {
         let _use = server.in_use();
-        let connection = server.connection().await?;
+        let connection = server.connection(Tier::Local).await?;
         let offers = connection.info().capabilities["resources"]["subscribe"].as_bool() == Some(true);
         if !offers {
             return Err(Error::new(

@@ -6,7 +6,7 @@ use protocol::{
     Answer, Answered, ClosedReason, ConfigFile, Dir, Error, ErrorKind, FileFault, Layer, McpLogs,
     McpLogsResult, McpQuestions, McpQuestionsResult, McpRestart, McpRestartResult, McpSampleAnswer,
     McpSampleAnswerResult, McpServerStatus, McpSessionEnd, McpSessionEndResult, McpStart, McpStartResult,
-    McpStatus, McpStop, McpStopResult, Revision, Sent, Status,
+    McpStatus, McpStop, McpStopResult, Revision, Sent, Status, Tier,
 };
 
 use super::Manager;
@@ -95,7 +95,7 @@ impl Manager {
         directory: &Dir,
     ) -> Result<McpServerStatus, Error> {
         let outcome = tokio::select! {
-            outcome = server.start() => outcome,
+            outcome = server.start(request.tier) => outcome,
             () = request.cancel.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "cancelled by the host")),
         };
         match outcome {
@@ -108,6 +108,8 @@ impl Manager {
             {
                 Err(error)
             }
+            // What is refused to another program is nothing that happened to the server.
+            Err(error) if request.tier != Tier::Local && error.kind == ErrorKind::CannotAsk => Err(error),
             _ => Ok(self.record(server, directory)),
         }
     }

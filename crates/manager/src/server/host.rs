@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use mcp::{ConnectionHost, Event, InputKind, InputReply, InputRequest, ListKind};
 use protocol::{
     CallId, ClosedReason, FormQuestion, Issue, IssueKind, LogLevel, LogSource, McpResourceUpdated, McpSample,
-    Notification, Question, QuestionId, Raw, Session, Uri, UrlQuestion,
+    Notification, Question, QuestionId, Raw, Session, Tier, Uri, UrlQuestion,
 };
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -165,7 +165,7 @@ async fn elicit(server: &Arc<Server>, calls: &[Arc<Call>], params: &RawValue) ->
         return decline(server, calls, "the server asked while no call to it was running");
     };
     // Which of several calls asks may be open; then the person could be asked in the name of a peer.
-    if calls.iter().any(|call| !call.is_local) {
+    if calls.iter().any(|call| call.tier != Tier::Local) {
         return decline(
             server,
             calls,
@@ -226,7 +226,8 @@ async fn elicit(server: &Arc<Server>, calls: &[Arc<Call>], params: &RawValue) ->
                 asked_at: env::now(),
                 host: url.host_str().unwrap_or_default().to_owned(),
                 warnings: url_warnings(&url),
-                url: Uri::from(text),
+                // As it was checked and as a browser reads it, not as the server wrote it.
+                url: Uri::from(url.to_string()),
             };
             (Question::Url(question), None)
         }

@@ -11,7 +11,7 @@ use http::{HeaderMap, Method};
 use mcp::CallError;
 use protocol::{
     ChangeReason, Error, ErrorKind, GrantType, LogLevel, LogSource, OAuth, OauthSetting, ResourceSetting,
-    ServerEntry, TokenEndpointAuthMethod,
+    ServerEntry, Tier, TokenEndpointAuthMethod,
 };
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -163,7 +163,7 @@ impl Server {
             State::Stopped | State::NeedsAuth { .. } | State::Failed { .. } => {
                 let server = Arc::clone(self);
                 // A failure shows in the status.
-                tokio::spawn(async move { drop(server.start().await) });
+                tokio::spawn(async move { drop(server.start(Tier::Local).await) });
             }
         }
     }

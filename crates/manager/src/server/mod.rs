@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use mcp::Connection;
 use protocol::{
     ChangeReason, Dir, Error, ErrorKind, Layer, LogLevel, LogLine, LogSource, McpLog, Notification,
-    ServerEntry, ServerName,
+    ServerEntry, ServerName, Tier,
 };
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -387,8 +387,8 @@ impl Server {
         is_accepted.then_some(instructions)
     }
 
-    /// The connection, starting the server where that is due. A start that failed lately is not repeated.
-    pub async fn connection(&self) -> Result<Connection, Error> {
+    /// The connection, starting the server where that is due and `by` may. A start that failed lately is not repeated.
+    pub async fn connection(&self, by: Tier) -> Result<Connection, Error> {
         if let Some(connection) = self.connected() {
             return Ok(connection);
         }
@@ -407,15 +407,16 @@ impl Server {
         };
         match failed {
             Some(error) => Err(error.server(self.name.clone())),
-            None => self.start().await,
+            None => self.start(by).await,
         }
     }
 
     /// Starts the server, whatever its state was, and waits until that is settled.
-    pub async fn start(&self) -> Result<Connection, Error> {
+    pub async fn start(&self, by: Tier) -> Result<Connection, Error> {
         if let Some(error) = self.refusal() {
             return Err(error);
         }
+        self.check_asked_by(by).await?;
         if let Some(fault) = self.faults().first() {
             let error = Error::new(
                 ErrorKind::ConfigBroken,

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use auth::vault;
 use protocol::{
     BooleanField, Choice, ChoiceField, ClosedReason, Dir, EntryInput, Error, ErrorKind, FormQuestion,
-    Question, QuestionField, QuestionId, ServerEntry, ServerName, TextField,
+    Question, QuestionField, QuestionId, ServerEntry, ServerName, TextField, Tier,
 };
 
 use super::launch::Inherit;
@@ -80,6 +80,39 @@ impl Server {
         };
         find(&self.core, &entry, &subject, is_start).await
     }
+}
+
+impl Server {
+    /// Nobody is asked for a value because another program wants something: its request ends before anything begins.
+    pub async fn check_asked_by(&self, by: Tier) -> Result<(), Error> {
+        if by == Tier::Local {
+            return Ok(());
+        }
+        for (name, _) in references(&self.entry()) {
+            let is_input = matches!(expand::source(&name), Some(Source::Input(_)));
+            if !is_input || self.core.secrets.get(&self.base, &name).is_some() {
+                continue;
+            }
+            let account = account_of(&self.base, &name);
+            let stored = tokio::task::spawn_blocking(move || vault::read(SERVICE, &account)).await;
+            if matches!(stored, Ok(Ok(Some(_)))) {
+                continue;
+            }
+            let message = format!(
+                "`{}` wants a value for `${{{name}}}`, and nobody is asked because of another program",
+                self.name
+            );
+            return Err(Error::new(ErrorKind::CannotAsk, message)
+                .server(self.name.clone())
+                .hint("the person at the host has to start the server first"));
+        }
+        Ok(())
+    }
+}
+
+/// Under which name the credential store keeps what a person typed.
+fn account_of(base: &Path, name: &str) -> String {
+    format!("{}#{name}", base.display())
 }
 
 /// Finds out what the references of an entry stand for, so that [`Secrets::get`] knows them.
@@ -221,7 +254,7 @@ async fn asked(
     if let Some(value) = core.secrets.get(subject.base, name) {
         return Ok(value);
     }
-    let account = format!("{}#{name}", subject.base.display());
+    let account = account_of(subject.base, name);
     let looked_up = account.clone();
     let stored = tokio::task::spawn_blocking(move || vault::read(SERVICE, &looked_up)).await;
     let has_store = match stored {

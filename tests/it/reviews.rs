@@ -11,7 +11,7 @@ pub fn stories() -> Vec<Trial> {
     stories!("reviews":
         nothing_hides_behind_the_name_of_a_secret, secrets_of_arguments_are_masked, files_of_the_project_are_named,
         a_value_is_one_line, what_nobody_sees_is_told, a_host_is_named_as_it_is_reached, a_guard_that_goes_away_is_told,
-        a_guard_of_a_project_is_trusted_with_it, every_address_of_a_login_is_shown, code_of_the_projects_folder_is_told,
+        a_guard_of_a_project_is_trusted_with_it, an_entry_that_hides_another_is_told, every_address_of_a_login_is_shown, code_of_the_projects_folder_is_told,
     )
 }
 
@@ -317,6 +317,51 @@ fn a_guard_of_a_project_is_trusted_with_it() {
     changed["tools"]["auto"] = json!(["*"]);
     write_project(&env, &json!({ "srv": changed }));
     assert_eq!(host.must("mcp.trust", json!({}))["state"], "trusted");
+}
+
+/// A guard goes away, too, with another entry under its name.
+fn an_entry_that_hides_another_is_told() {
+    let env = TestEnv::new();
+    env.write_config(&json!({
+        "gd": { "command": "x", "tools": { "deny": ["a"], "ask": ["*"] } }, "plain": { "command": "x" }
+    }));
+    let package = env.data().join("packages/pack");
+    std::fs::create_dir_all(&package).expect("a folder");
+    let text = json!({ "servers": { "gd": { "command": "y" } } }).to_string();
+    std::fs::write(package.join("mcp.json"), text).expect("a file");
+    write_project(
+        &env,
+        &json!({ "gd": { "command": "z", "tools": { "ask": ["*"] } }, "other": { "command": "z" } }),
+    );
+    let (host, peer, _) = crate::peers::start(&env);
+    let warnings = |reviews: &Value, name: &str| {
+        let mut reviews = reviews.as_array().into_iter().flatten();
+        let review = reviews.find(|review| review["server"] == name).expect("a review");
+        review["warnings"].clone()
+    };
+    let reviews = host.must("mcp.trust", json!({}))["reviews"].clone();
+    let hidden = "the server of this name in the layer `user` is hidden by it";
+    assert_eq!(
+        warnings(&reviews, "gd"),
+        json!([format!("{hidden}, and guards go away: tools.deny")])
+    );
+    assert_eq!(warnings(&reviews, "other"), json!([]));
+    let shown = env.command().arg("trust").output().expect("it runs");
+    assert!(String::from_utf8_lossy(&shown.stdout).contains(hidden));
+    // The same asked for by a peer, and by taking the entry away.
+    let add = json!({ "name": "plain", "scope": "project", "entry": { "command": "z" }, "gate": true });
+    host.must("mcp.add", add);
+    let body = json!({ "servers": { "gd": { "remove": true } } }).to_string();
+    assert_eq!(peer.send("PATCH", "/config", &[], &body).0, 202);
+    let reviews = host.must("mcp.pending", json!({}))["reviews"].clone();
+    assert_eq!(warnings(&reviews, "plain"), json!([hidden]));
+    assert_eq!(
+        warnings(&reviews, "gd"),
+        json!([
+            "the entry would be removed",
+            "the server of this name in the layer `userPackage` takes its place, and guards go away: tools.ask, tools.deny"
+        ])
+    );
 }
 
 /// The addresses that get the secrets of a login are all there, and those elsewhere are warned of.

@@ -286,6 +286,14 @@ impl Layers {
             .cloned()
     }
 
+    /// The server that counts under a name where an entry of this layer does not.
+    pub fn below(&self, root: &Path, name: &str, layer: Layer) -> Option<Arc<Server>> {
+        let visible = self.visible(root);
+        let is_below =
+            |other: &Server| rank(other.layer) > rank(layer) && !other.is_empty && !other.needs_trust();
+        first(&visible, name, is_below).cloned()
+    }
+
     /// The files of a directory, with their layers; a project's come last.
     pub fn files(&self, root: &Path) -> Vec<(Layer, ConfigFile)> {
         let book = self.book();

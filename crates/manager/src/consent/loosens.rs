@@ -1,5 +1,7 @@
 //! What loosens a guard: members of an entry that allow more than usual, and guards of it that would go away.
 
+use std::collections::BTreeSet;
+
 use protocol::{Layer, OAuth, OauthSetting, ServerEntry};
 use serde_json::{Value, json};
 
@@ -122,6 +124,13 @@ fn oauth(entry: &ServerEntry) -> OAuth {
         Some(OauthSetting::On(oauth)) => oauth.clone(),
         Some(OauthSetting::Off(_)) | None => OAuth::default(),
     }
+}
+
+/// The members whose guards an entry does not have in the place of another one.
+pub(crate) fn names_of_lost(before: &ServerEntry, after: &ServerEntry) -> BTreeSet<String> {
+    let gone = taken_away(before, after).into_iter();
+    gone.filter_map(|told| Some(told.split_once(':')?.0.to_owned()))
+        .collect()
 }
 
 /// What of a list is not in another one.

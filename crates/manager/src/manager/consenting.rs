@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::Manager;
 use super::configuring::{blocking, switch};
-use super::gating::{Waiting, check_inside};
+use super::gating::{Waiting, changes_places, check_inside};
 use crate::config::book::TrustItem;
 use crate::config::layers::{project_file, trust_file, user_file};
 use crate::config::store::{self, Readers};
@@ -21,6 +21,7 @@ use crate::consent::ledger::{self, Action, Place};
 use crate::consent::review::{self, Subject};
 use crate::consent::trust::{self, Trusted};
 use crate::consent::{audit, pending};
+use crate::server::Server;
 use crate::sink::RequestContext;
 use crate::{env, limits};
 
@@ -234,7 +235,10 @@ impl Manager {
         }
         let reviews = items
             .iter()
-            .map(|item| project_review(&params, item, trusted.as_ref()))
+            .map(|item| {
+                let below = self.layers.below(&root, &item.name, item.layer);
+                project_review(&params, item, trusted.as_ref(), below.as_deref())
+            })
             .collect();
         Ok(McpTrustResult {
             state: self.layers.trust_state(&root),
@@ -330,7 +334,12 @@ fn text(entry: &ServerEntry) -> String {
     review::digest(entry, None)
 }
 
-fn project_review(params: &McpTrust, item: &TrustItem, trusted: Option<&Trusted>) -> Review {
+fn project_review(
+    params: &McpTrust,
+    item: &TrustItem,
+    trusted: Option<&Trusted>,
+    below: Option<&Server>,
+) -> Review {
     let known = trusted.and_then(|trusted| trusted.entries.get(&item.key));
     let subject = Subject {
         directory: &params.directory,
@@ -354,6 +363,8 @@ fn project_review(params: &McpTrust, item: &TrustItem, trusted: Option<&Trusted>
             review.warnings.insert(0, note.to_owned());
         }
     }
+    let hidden = below.map(|below| changes_places(below, &item.entry, false));
+    review.warnings.extend(hidden);
     let faults = item.faults.iter();
     review.warnings.splice(
         0..0,

@@ -15,6 +15,7 @@ use crate::config::{inside, merge};
 use crate::consent::agreed::Agreed;
 use crate::consent::held::Held;
 use crate::consent::ledger::{Action, Place, Request};
+use crate::consent::loosens;
 use crate::consent::review::{self, Subject};
 use crate::consent::{Gate, pending};
 use crate::env;
@@ -198,11 +199,20 @@ impl Manager {
             let before = request.as_ref().and(stored.as_deref());
             let mut review = review::review(&subject, &proposed, before);
             review.expires_at = Some(expires_at);
+            let is_removal = request
+                .as_ref()
+                .is_some_and(|request| request.action == Action::Remove);
+            if is_removal || stored.is_none() {
+                let below = self.layers.below(&root, &place.name, place.layer);
+                review
+                    .warnings
+                    .extend(below.map(|below| changes_places(&below, &proposed, is_removal)));
+            }
             match &request {
                 Some(request) => {
                     review.requested_by.clone_from(&request.requested_by);
                     review.requested_at = Some(request.requested_at);
-                    if request.action == Action::Remove {
+                    if is_removal {
                         review.warnings.insert(0, "the entry would be removed".to_owned());
                     }
                 }
@@ -284,6 +294,22 @@ impl Manager {
             self.unknown(&root, name)
         })
     }
+}
+
+/// What to say of an entry that comes before another one of its name, or goes and leaves that one in its place.
+pub(super) fn changes_places(below: &Server, entry: &ServerEntry, is_removal: bool) -> String {
+    let (other, layer) = (below.entry(), below.layer);
+    let (before, after, what) = match is_removal {
+        false => (&*other, entry, "is hidden by it"),
+        true => (entry, &*other, "takes its place"),
+    };
+    let lost = loosens::names_of_lost(before, after);
+    let lost: Vec<&str> = lost.iter().map(String::as_str).collect();
+    let lost = match lost.is_empty() {
+        true => String::new(),
+        false => format!(", and guards go away: {}", lost.join(", ")),
+    };
+    format!("the server of this name in the layer `{layer}` {what}{lost}")
 }
 
 fn kind(action: &Action) -> &'static str {

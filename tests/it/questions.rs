@@ -92,10 +92,10 @@ fn credentials_are_not_asked_for() {
         );
     }
     assert_eq!(host.notifications("mcp.question"), [] as [Value; 0]);
-    for at in 0..shown.len() {
+    for (at, (message, _)) in shown.iter().enumerate() {
         let call = host.send_call(&format!("s{}", declined.len() + at), "echo", json!({}));
         let question = host.wait_question(at);
-        assert_eq!(question["message"], shown[at].0);
+        assert_eq!(question["message"], *message);
         host.answer(&question, "decline", None).expect("declined");
         call.wait().expect("the call goes on");
     }

@@ -13,6 +13,7 @@ mod examining;
 mod exchanging;
 mod finding;
 mod finding_tools;
+mod foreign_files;
 mod gating;
 mod installing;
 mod listing;

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::Manager;
 use super::configuring::{blocking, dir};
-use super::exchanging::broken;
+use super::foreign_files::broken;
 use super::gating::check_inside;
 use crate::config::secret;
 use crate::exchange::programs::{self, Place};

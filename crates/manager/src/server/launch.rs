@@ -13,13 +13,12 @@ use serde_json::json;
 use super::helper::Helper;
 use super::network::{self, Network};
 use super::veil::Veil;
-use super::{in_host, login_shell};
+use super::{env_file, in_host, login_shell};
 use crate::config::expand::Expander;
 use crate::config::{file, inside, secret, validate};
 use crate::consent::held::{self, Held};
 use crate::core::Core;
 use crate::env::Env;
-use crate::limits;
 
 /// What decides whether a running server is still the configured one, and what its era is remembered by.
 pub(crate) fn digest(entry: &ServerEntry) -> String {
@@ -207,10 +206,9 @@ async fn local(
     let from_file = match &env_file {
         Some(path) => {
             origin.check_inside(env, "envFile", path)?;
-            let text = env_file_text(path).await?;
+            let text = env_file::text(path).await?;
             origin.check_held(env, path, text.as_bytes())?;
-            parse_env_file(&text)
-                .map_err(|line| bad_env_file(path, &format!("line {line} is no `NAME=value`")))?
+            env_file::variables(path, &text)?
         }
         None => BTreeMap::new(),
     };
@@ -474,56 +472,6 @@ fn is_program(path: &Path) -> bool {
     metadata.is_file() && executable
 }
 
-fn bad_env_file(path: &Path, what: &str) -> Error {
-    Error::new(
-        ErrorKind::StartFailed,
-        format!("envFile `{}`: {what}", path.display()),
-    )
-    .hint("correct the file or `envFile` of the entry")
-    .file(path.display().to_string())
-}
-
-async fn env_file_text(path: &Path) -> Result<String, Error> {
-    let owned = path.to_owned();
-    let read = tokio::task::spawn_blocking(move || files::read_text(&owned, limits::ENV_FILE_BYTES)).await;
-    match read {
-        Ok(Ok(Some(text))) => Ok(text),
-        Ok(Ok(None)) => Err(bad_env_file(path, "there is no such file")),
-        Ok(Err(error)) => Err(bad_env_file(path, &error.to_string())),
-        Err(error) => Err(bad_env_file(path, &error.to_string())),
-    }
-}
-
-/// `NAME=value` lines; `#` comments, `export`, and quotes as in a shell's file of variables.
-fn parse_env_file(text: &str) -> Result<BTreeMap<String, String>, usize> {
-    let mut variables = BTreeMap::new();
-    for (index, line) in text.lines().enumerate() {
-        let line = line.trim();
-        let line = line.strip_prefix("export ").unwrap_or(line).trim_start();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let (name, value) = line.split_once('=').ok_or(index + 1)?;
-        let name = name.trim_end();
-        if name.is_empty() || name.contains(char::is_whitespace) {
-            return Err(index + 1);
-        }
-        let value = value.trim();
-        let quoted = ['"', '\'']
-            .iter()
-            .find(|quote| value.len() >= 2 && value.starts_with(**quote) && value.ends_with(**quote));
-        let value = match quoted {
-            Some('"') => value[1..value.len() - 1]
-                .replace("\\n", "\n")
-                .replace("\\\"", "\""),
-            Some(_) => value[1..value.len() - 1].to_owned(),
-            None => value.split(" #").next().unwrap_or_default().trim_end().to_owned(),
-        };
-        variables.insert(name.to_owned(), value);
-    }
-    Ok(variables)
-}
-
 async fn remote(
     core: &Core,
     entry: &ServerEntry,
@@ -595,27 +543,6 @@ async fn remote(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_env_file_reads_as_people_write_it() {
-        let text = "# keys\nexport A=1\nB = \"two words\"\nC='x # y'\nD=z # note\n\nE=\n";
-        let variables = parse_env_file(text).unwrap();
-        let read: Vec<(&str, &str)> = variables
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .collect();
-        assert_eq!(
-            read,
-            [
-                ("A", "1"),
-                ("B", "two words"),
-                ("C", "x # y"),
-                ("D", "z"),
-                ("E", "")
-            ]
-        );
-        assert_eq!(parse_env_file("A=1\noops"), Err(2));
-    }
 
     #[test]
     fn only_what_is_launched_changes_the_digest() {

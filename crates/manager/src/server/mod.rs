@@ -1,5 +1,6 @@
 //! One configured server: its entry, its state, its log and its catalog. A task of its own runs it.
 
+mod env_file;
 pub(crate) mod eras;
 mod helper;
 mod host;

@@ -85,7 +85,7 @@ impl Veil {
         {
             let parts = [
                 Some(url.as_str()),
-                Some(url.path()),
+                Some(url.path().trim_start_matches('/')),
                 Some(url.username()),
                 url.password(),
                 url.query(),

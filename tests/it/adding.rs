@@ -15,7 +15,7 @@ pub fn stories() -> Vec<Trial> {
         an_entry_is_written_as_typed, a_login_is_described_and_not_begun, a_dry_run_writes_nothing,
         what_is_there_is_not_overwritten, what_does_not_go_together, a_replaced_server_is_another_one,
         what_was_done_is_said, the_wizard_for_a_program, the_wizard_for_a_service, the_wizard_asks_for_the_rest,
-        the_wizard_can_be_left, nothing_is_added_unseen,
+        the_wizard_can_be_left, nothing_is_added_unseen, a_script_of_this_folder,
     )
 }
 
@@ -622,4 +622,33 @@ fn nothing_is_added_unseen() {
     assert_eq!(code, Some(0), "{screen}");
     assert_eq!(entry(&env, "mine")["command"], json!(server.command));
     assert!(server.log.starts().is_empty(), "adding starts nothing");
+}
+
+/// A server starts in the home folder, or in its project: what lies in the folder one types in is not there.
+fn a_script_of_this_folder() {
+    let env = TestEnv::new();
+    std::fs::write(env.project().join("srv.py"), "").expect("a file");
+    let add = |args: &[&str]| {
+        let mut command = env.command();
+        command.current_dir(env.project()).args(["add", "--replace", "srv"]).args(args);
+        let output = command.output().expect("it runs");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).expect("text")
+    };
+    let warned = add(&["--", "python3", "srv.py"]);
+    let folder = env.project().display().to_string();
+    assert!(
+        warned.contains("`srv.py` is in this folder, and `srv` does not start here")
+            && warned.contains(&format!("pillion edit srv --cwd '{folder}'")),
+        "{warned}"
+    );
+    for args in [
+        &["--cwd", &folder, "--", "python3", "srv.py"][..],
+        &["--project", "--", "python3", "srv.py"],
+        &["--", "python3", &format!("{folder}/srv.py")],
+        &["--", "python3", "other.py"],
+    ] {
+        let said = add(args);
+        assert!(!said.contains("is in this folder"), "{args:?}: {said}");
+    }
 }

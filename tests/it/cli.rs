@@ -135,7 +135,15 @@ fn broken_file() {
     --- stderr
     warning: [DATA]/mcp.json:3:10: unexpected close brace
     hint: mend line 3; a copy of the text is kept as [DATA]/mcp.json.corrupt-[TIME]; until then its servers do not exist, and your switches count as they stood last
-    No servers are configured; `pillion add NAME -- COMMAND` adds one
+    No servers can be told
+    ");
+    assert_snapshot!(said(&env, "tools a"), @r"
+    exit 1
+    --- stderr
+    warning: [DATA]/mcp.json:3:10: unexpected close brace
+    hint: mend line 3; a copy of the text is kept as [DATA]/mcp.json.corrupt-[TIME]; until then its servers do not exist, and your switches count as they stood last
+    error: there is no server `a`
+    hint: `pillion status` lists the servers
     ");
     assert_snapshot!(said(&env, "add x -- y"), @r"
     exit 1

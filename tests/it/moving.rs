@@ -296,6 +296,17 @@ fn links_out_of_a_project() {
             .success()
     );
     assert!(real.join("mcp.json").is_file());
+    // So is a file that is named as one outside of it.
+    let outside = put(
+        &env,
+        "theirs.json",
+        "{\"mcpServers\": {\"theirs\": {\"command\": \"t\"}}}",
+    );
+    let beside = env.project().parent().expect("a folder").join("beside.json");
+    fs::copy(&outside, &beside).expect("a copy");
+    let named = format!("{}/../beside.json", env.project().display());
+    let imported = run(&env, &["import", &named]);
+    assert!(imported.status.success(), "{imported:?}");
 }
 
 fn trusted(env: &TestEnv) {

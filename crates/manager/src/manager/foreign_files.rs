@@ -7,25 +7,30 @@ use protocol::{Error, ErrorKind, ImportSource, Issue, Scope, ServerName};
 
 use super::configuring::dir;
 use super::gating::check_inside;
+use crate::config::inside::plain;
 use crate::exchange::programs::Place;
 use crate::exchange::{Dialect, Fault, Harvest, Outcome, harvest, meant_in};
 use crate::limits;
 
 /// Refuses a file of the project that lies somewhere else, however its path is spelled.
 pub(super) fn check_source(source: &Path, root: &Path) -> Result<(), Error> {
+    // What is written as outside of the project is the person's own wish.
+    let written = plain(source);
     let is_root = |step: &&Path| std::fs::canonicalize(step).is_ok_and(|real| real == root);
-    let Some(below) = source
+    let Some(below) = written
         .ancestors()
         .find(is_root)
-        .and_then(|base| source.strip_prefix(base).ok())
+        .and_then(|base| written.strip_prefix(base).ok())
     else {
         return Ok(());
     };
-    check_inside(&root.join(below), root).map_err(|error| {
-        error
-            .path("/source")
-            .hint("name the file that the link leads to, if its servers are wanted")
-    })
+    check_inside(&root.join(below), root)
+        .and_then(|()| check_inside(source, root))
+        .map_err(|error| {
+            error
+                .path("/source")
+                .hint("name the file that the link leads to, if its servers are wanted")
+        })
 }
 
 /// Another program's file.

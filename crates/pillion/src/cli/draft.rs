@@ -1,5 +1,7 @@
 //! A draft of an entry, wherever it comes from: shown as a review, filled in, tried if wanted, and written.
 
+use std::path::Path;
+
 use inquire::{Password, PasswordDisplayMode, Select, Text};
 use protocol::{Draft, McpAdd, McpTest, Need, Scope, ServerEntry, State, Target, Written, methods};
 
@@ -369,6 +371,21 @@ pub async fn tried(
     Ok(session.confirm(&question, "leave out `--test`").await? == Some(true))
 }
 
+/// A file of the current folder that a server started elsewhere would not find.
+fn left_here(entry: &ServerEntry, wanted: &Wanted<'_>) -> Option<String> {
+    if wanted.project || entry.cwd.is_some() {
+        return None;
+    }
+    let here = std::env::current_dir().ok()?;
+    let start = std::env::home_dir()?;
+    let is_left = |word: &&String| {
+        let path = Path::new(word.as_str());
+        path.is_relative() && here.join(path).is_file() && !start.join(path).exists()
+    };
+    let command = entry.command.iter().filter(|command| command.contains('/'));
+    command.chain(entry.args.iter().flatten()).find(is_left).cloned()
+}
+
 /// Writes an entry, and says so. As JSON the caller says it: a command prints one document.
 pub async fn write(
     name: &str,
@@ -378,6 +395,7 @@ pub async fn write(
     wanted: &Wanted<'_>,
     session: &Session,
 ) -> Result<Written, Failure> {
+    let left = left_here(&entry, wanted);
     let params = McpAdd {
         directory: session.directory.clone(),
         name: name.into(),
@@ -394,6 +412,14 @@ pub async fn write(
         .manager
         .add(&session.request, checked::<methods::Add>(params)?)
         .await?;
+    if let Some(file) = left {
+        let folder = std::env::current_dir().unwrap_or_default();
+        warn(
+            session.terminal.on_stderr(),
+            &format!("`{file}` is in this folder, and `{name}` does not start here: it would not find it"),
+            Some(&format!("pillion edit {name} --cwd '{}'", folder.display())),
+        );
+    }
     if session.json {
         return Ok(written);
     }

@@ -20,6 +20,7 @@ use super::failure::{Failure, warn};
 use super::hint;
 use super::progress::{PATIENCE, Watcher};
 use super::screen::Screen;
+use super::status;
 use super::terminal::Terminal;
 
 /// How long a cancelled call may take to come back before it is left behind.
@@ -128,7 +129,12 @@ impl Session {
             Some(State::Pending) => failure.hint(format!(
                 "`pillion approve {name}` shows who asked for it, and asks"
             )),
-            _ => failure,
+            _ => {
+                if !self.json {
+                    status::warn_of_files(&status, self);
+                }
+                failure
+            }
         }
     }
 

@@ -49,7 +49,11 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         let command = server.command.as_deref().unwrap_or_default();
         rows.add([&server.name, &state(server), server.layer.as_str(), command]);
     }
-    rows.print_unless_empty("No servers are configured; `pillion add NAME -- COMMAND` adds one")?;
+    let is_whole = status.files.iter().all(|file| file.fault.is_none());
+    rows.print_unless_empty(match is_whole {
+        true => "No servers are configured; `pillion add NAME -- COMMAND` adds one",
+        false => "No servers can be told",
+    })?;
     if let Some(left_out) = status.left_out {
         warn(
             session.terminal.on_stderr(),
@@ -60,12 +64,17 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     for server in &status.servers {
         let is_told = |issue: &&Issue| server.left_out_by.is_some() || Some(*issue) == forbidden(server);
         let issues = server.issues.iter().flatten().filter(|issue| !is_told(issue));
-        session.warn(&issues.cloned().collect::<Vec<_>>());
+        let of_server = |issue: &Issue| Issue {
+            server: Some(server.name.clone()),
+            ..issue.clone()
+        };
+        session.warn(&issues.map(of_server).collect::<Vec<_>>());
     }
     Ok(Exit::Done)
 }
 
-fn warn_of_files(status: &Status, session: &Session) {
+/// Files that cannot be used: what is missing may stand in one of them.
+pub fn warn_of_files(status: &Status, session: &Session) {
     for file in &status.files {
         let Some(fault) = &file.fault else { continue };
         let place = match (fault.line, fault.column) {

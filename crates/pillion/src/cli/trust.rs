@@ -1,6 +1,6 @@
 //! `pillion trust`: shows what a project would run, and trusts it as it stands.
 
-use protocol::{McpTrust, McpTrustResult, TrustAction, TrustState, methods};
+use protocol::{McpStatus, McpTrust, McpTrustResult, TrustAction, TrustState, methods};
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -44,7 +44,10 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         }
         TrustAction::Revoke => {
             match was {
-                Some(TrustState::Untrusted | TrustState::NothingToTrust) => {
+                Some(TrustState::NothingToTrust) => {
+                    eprintln!("The project brings no servers, and nothing of it is trusted")
+                }
+                Some(TrustState::Untrusted) => {
                     eprintln!("The project was not trusted")
                 }
                 _ => eprintln!("The project is not trusted any more"),
@@ -59,7 +62,13 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
 async fn reviewed(result: &McpTrustResult, session: &Session) -> Result<Exit, Failure> {
     if result.state == TrustState::NothingToTrust {
         if !session.json {
-            eprintln!("The project brings no servers");
+            let params = McpStatus {
+                directory: session.directory.clone(),
+                ..Default::default()
+            };
+            let status = session.manager.status(&session.request, params).await?;
+            super::status::warn_of_files(&status, session);
+            eprintln!("The project {} brings no servers", &*session.directory);
         }
         return Ok(Exit::Done);
     }

@@ -630,7 +630,10 @@ fn a_script_of_this_folder() {
     std::fs::write(env.project().join("srv.py"), "").expect("a file");
     let add = |args: &[&str]| {
         let mut command = env.command();
-        command.current_dir(env.project()).args(["add", "--replace", "srv"]).args(args);
+        command
+            .current_dir(env.project())
+            .args(["add", "--replace", "srv"])
+            .args(args);
         let output = command.output().expect("it runs");
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stderr).expect("text")

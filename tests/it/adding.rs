@@ -15,7 +15,7 @@ pub fn stories() -> Vec<Trial> {
         an_entry_is_written_as_typed, a_login_is_described_and_not_begun, a_dry_run_writes_nothing,
         what_is_there_is_not_overwritten, what_does_not_go_together, a_replaced_server_is_another_one,
         what_was_done_is_said, the_wizard_for_a_program, the_wizard_for_a_service, the_wizard_asks_for_the_rest,
-        the_wizard_can_be_left, nothing_is_added_unseen, a_script_of_this_folder,
+        the_wizard_can_be_left, nothing_is_added_unseen, a_script_of_this_folder, words_at_the_wrong_place,
     )
 }
 
@@ -654,4 +654,32 @@ fn a_script_of_this_folder() {
         let said = add(args);
         assert!(!said.contains("is in this folder"), "{args:?}: {said}");
     }
+}
+
+/// The hint is the command that was probably meant.
+fn words_at_the_wrong_place() {
+    let env = TestEnv::new();
+    for (args, hint) in [
+        ("add n cat -", "pillion add n -- cat -"),
+        (
+            "add n https://h.example/mcp",
+            "pillion add n --url https://h.example/mcp",
+        ),
+        ("add n A=1 -- cat -x", "pillion add n --env A=1 -- cat -x"),
+        ("add n B -- cat", "pillion add n -- B cat"),
+        ("add npx -y some-server", "pillion add NAME -- npx -y some-server"),
+    ] {
+        let output = env.command().args(args.split(' ')).output().expect("it runs");
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert!(said.ends_with(&format!("hint: {hint}\n")), "{args}: {said}");
+        assert_eq!(output.status.code(), Some(2), "{args}");
+    }
+    env.write_config(&json!({ "srv": { "command": "x", "env": { "FOO": "1" } } }));
+    let output = env
+        .command()
+        .args(["edit", "srv", "--unset", "FOO"])
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert!(said.contains("`--unset /env/FOO` takes it away"), "{said}");
 }

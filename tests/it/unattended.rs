@@ -122,13 +122,13 @@ fn nothing_is_asked() {
         (
             &["approve"],
             4,
-            "May `asked` be used?",
+            "Approve what is asked for `asked`?",
             "`pillion approve NAME --revision REVISION`",
         ),
         (
             &["approve", "asked", "--json"],
             4,
-            "May `asked` be used?",
+            "Approve what is asked for `asked`?",
             "`--reject`",
         ),
     ];
@@ -247,7 +247,7 @@ fn a_no_is_a_code_of_its_own() {
         ),
         (
             &["approve"],
-            "May `asked` be used?",
+            "Approve what is asked for `asked`?",
             "\x1b",
             "`asked` still waits",
         ),

@@ -331,10 +331,12 @@ pub(super) fn unset(expander: Expander<'_>) -> Result<(), Error> {
         .map(|name| format!("`{name}`"))
         .collect::<Vec<_>>()
         .join(", ");
-    let hint = format!(
-        "set it before Pillion starts, or write `${{{}:-default}}`",
-        names[0]
-    );
+    // What has a source of its own, as `input:key`, is no variable.
+    let variable = names
+        .iter()
+        .find(|name| !name.contains(':'))
+        .map_or("NAME", String::as_str);
+    let hint = format!("set it before Pillion starts, or write `${{{variable}:-default}}`");
     Err(Error::new(
         ErrorKind::UnsetVariable,
         format!("the variable {list} is not set"),

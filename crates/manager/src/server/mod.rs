@@ -466,7 +466,7 @@ impl Server {
             Gate::Refused => Some(mismatch(
                 "was refused",
                 "disabled",
-                "ask for it again, or have the person add or enable it",
+                "ask for it again, or switch on what stood there with `mcp.enable`",
             )),
             Gate::NeedsTrust => Some(mismatch(
                 "does not exist",

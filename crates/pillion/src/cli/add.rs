@@ -121,8 +121,7 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     if let Some(name) = &args.name
         && !args.stray.is_empty()
     {
-        return Err(Failure::usage("what is started stands after `--`")
-            .hint(format!("pillion add {name} -- {}", args.stray.join(" "))));
+        return Err(Failure::usage("what is started stands after `--`").hint(meant(name, args)));
     }
     let is_plain = args.from.is_none() && args.paste.is_none();
     if !is_plain && !args.fields.is_empty() {
@@ -241,6 +240,34 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
         output::json(&written)?;
     }
     Ok(Exit::Done)
+}
+
+/// The command that words at the wrong place probably stand for.
+fn meant(name: &str, args: &Args) -> String {
+    let stray = args.stray.join(" ");
+    const PROGRAMS: [&str; 10] = [
+        "npx", "bunx", "uvx", "docker", "podman", "node", "deno", "bun", "python", "python3",
+    ];
+    if PROGRAMS.contains(&name) {
+        // `-y` is an option of ours as well.
+        let yes = if args.yes { " -y" } else { "" };
+        return format!("pillion add NAME -- {name}{yes} {stray}");
+    }
+    let is_pair = |word: &String| key_value(word).is_ok() && !word.starts_with('-');
+    match &*args.stray {
+        [address] if address.starts_with("http://") || address.starts_with("https://") => {
+            format!("pillion add {name} --url {address}")
+        }
+        pairs if !args.command.is_empty() && pairs.iter().all(is_pair) => format!(
+            "pillion add {name} --env {} -- {}",
+            pairs.join(" --env "),
+            args.command.join(" ")
+        ),
+        _ => format!(
+            "pillion add {name} -- {}",
+            [&[stray], &*args.command].concat().join(" ")
+        ),
+    }
 }
 
 /// The first option that only a remote server has. Where there is a command, the parser lets them pass.

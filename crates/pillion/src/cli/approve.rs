@@ -1,6 +1,6 @@
 //! `pillion approve`: shows what others asked for, whole, and carries the person's decision out.
 
-use protocol::{Decision, McpDecide, McpPending, Review, methods};
+use protocol::{Decision, McpDecide, McpPending, Review, State, methods};
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -75,7 +75,7 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
             output::line(&review::text(review, session.terminal.on_stdout()))?;
         }
     }
-    let question = format!("May {} be used?", names.join(", "));
+    let question = format!("Approve what is asked for {}?", names.join(", "));
     let instead = "decide with `pillion approve NAME --revision REVISION`, or the same with `--reject`";
     Err(asking::undecided(&question, instead).already_printed(session.json))
 }
@@ -84,7 +84,7 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
 async fn ask(session: &Session, shown: &Review) -> Result<bool, Failure> {
     eprintln!("{}", review::text(shown, session.terminal.on_stderr()));
     let name = shown.server.to_string();
-    let question = format!("May `{name}` be used?");
+    let question = format!("Approve what is asked for `{name}`?");
     let instead = format!("`pillion approve {name} --revision {}`", &*shown.revision);
     let decision = match session.confirm(&question, instead).await? {
         Some(true) => Decision::Approve,
@@ -116,9 +116,19 @@ async fn decide(
         output::json(&decided)?;
         return Ok(Exit::Done);
     }
-    match decision {
-        Decision::Approve => eprintln!("Approved `{server}`; it starts with its first use"),
-        Decision::Reject => eprintln!("Rejected `{server}`"),
+    let state = decided.server.as_ref().map(|server| server.state);
+    match (decision, state) {
+        (Decision::Approve, None) => eprintln!("Approved: `{server}` is removed"),
+        (Decision::Approve, Some(State::Disabled)) => eprintln!("Approved: `{server}` is switched off"),
+        (Decision::Approve, Some(_)) => eprintln!("Approved `{server}`; it starts with its first use"),
+        (Decision::Reject, _) => {
+            eprintln!("Rejected `{server}`");
+            let stood = decided.server.filter(|server| server.command.is_some());
+            if state == Some(State::Disabled) && stood.is_some() {
+                let hint = session.terminal.on_stderr().cyan("hint:");
+                eprintln!("{hint} what stood there is off; `pillion enable {server}` switches it on again");
+            }
+        }
     }
     Ok(Exit::Done)
 }

@@ -141,9 +141,17 @@ async fn check_members(args: &Args, session: &Session) -> Result<(), Failure> {
             known.pointer(pointer).is_some() || shown.unknown.iter().any(strange)
         })
     };
-    match args.unset.iter().find(|pointer| !has(pointer)) {
-        Some(absent) => Err(Failure::new(format!("`{}` has no `{absent}`", args.server))
-            .hint(format!("`pillion config {}` shows what it has", args.server))),
-        None => Ok(()),
-    }
+    let Some(absent) = args.unset.iter().find(|pointer| !has(pointer)) else {
+        return Ok(());
+    };
+    let name = absent.trim_start_matches('/');
+    let meant = ["/", "/env/", "/headers/"]
+        .map(|before| format!("{before}{name}"))
+        .into_iter()
+        .find(has);
+    let failure = Failure::new(format!("`{}` has no `{absent}`", args.server));
+    Err(match meant {
+        Some(meant) => failure.hint(format!("`--unset {meant}` takes it away")),
+        None => failure.hint(format!("`pillion config {}` shows what it has", args.server)),
+    })
 }

@@ -32,23 +32,22 @@ pub fn fill(entry: &ServerEntry, need: &Need, given: &str) -> Result<ServerEntry
         .skip(1)
         .map(|step| step.replace("~1", "/").replace("~0", "~"))
         .collect();
-    set(&mut value, &steps, new)?;
+    set(&mut value, "", &steps, new)?;
     let mut filled = serde_json::from_value(value).map_err(|error| error.to_string())?;
     declared::forget_others(&mut filled);
     Ok(filled)
 }
 
-fn set(value: &mut Value, steps: &[String], new: String) -> Result<(), String> {
+/// `name`: what the value is called. A variable may be called `0`; only lists have places.
+fn set(value: &mut Value, name: &str, steps: &[String], new: String) -> Result<(), String> {
     let Some((step, rest)) = steps.split_first() else {
         *value = Value::String(new);
         return Ok(());
     };
-    let is_index = step.bytes().all(|byte| byte.is_ascii_digit()) && !step.is_empty();
     if value.is_null() {
-        *value = if is_index {
-            Value::Array(Vec::new())
-        } else {
-            Value::Object(Map::new())
+        *value = match name {
+            "args" | "headersHelper" => Value::Array(Vec::new()),
+            _ => Value::Object(Map::new()),
         };
     }
     match value {
@@ -60,9 +59,14 @@ fn set(value: &mut Value, steps: &[String], new: String) -> Result<(), String> {
                 items.push(Value::Null);
             }
             let index = index.min(items.len() - 1);
-            set(&mut items[index], rest, new)
+            set(&mut items[index], step, rest, new)
         }
-        Value::Object(members) => set(members.entry(step.clone()).or_insert(Value::Null), rest, new),
+        Value::Object(members) => set(
+            members.entry(step.clone()).or_insert(Value::Null),
+            step,
+            rest,
+            new,
+        ),
         _ => Err(format!("nothing can be filled in at `{step}`")),
     }
 }
@@ -89,6 +93,11 @@ mod tests {
             json!({"command": "x"}),
             "/env/A",
             json!({"command": "x", "env": {"A": "t-1"}}),
+        );
+        check(
+            json!({"command": "x"}),
+            "/env/0",
+            json!({"command": "x", "env": {"0": "t-1"}}),
         );
         check(
             json!({"command": "x", "args": ["-y"]}),

@@ -1,7 +1,7 @@
 //! What a person decides before something runs: trust in a project, requests of others, rules for tools.
 //!
-//! `pending` and `trust` say what an entry may do, as a [`Gate`]; `review` says what a person is shown; `ledger` and
-//! `trust` keep it on the disk, with what was `agreed` to; `held` is what
+//! `pending` and `trust` say what an entry may do, as a [`Gate`]; `review` says what a person is shown, with its
+//! `warnings` and what it `loosens`; `ledger` and `trust` keep it on the disk, with what was `agreed` to; `held` is what
 //! belongs to it of a file. Nothing here starts anything.
 
 pub(crate) mod agreed;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use protocol::{EntryTransport, McpStatus, OAuth, OauthSetting, ServerEntry, methods};
+use protocol::{EntryTransport, OAuth, OauthSetting, ServerEntry};
 
 use super::draft::{self, Values};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::fields::Fields;
-use super::session::{Common, Session, checked};
+use super::session::{Common, Session};
 use super::wizard::{self, Wanted};
 use super::{asking, bundle, from, output, paste};
 
@@ -312,15 +312,7 @@ pub const WAYS: &str = "pillion add NAME -- COMMAND ARGS…, pillion add NAME --
 
 /// The names of the entries there are, with what people know them by.
 async fn taken(session: &Session) -> Result<Vec<(String, String)>, Failure> {
-    let params = McpStatus {
-        directory: session.directory.clone(),
-        server: None,
-        ..Default::default()
-    };
-    let status = session
-        .manager
-        .status(&session.request, checked::<methods::Status>(params)?)
-        .await?;
+    let status = session.status(None).await?;
     Ok(status
         .servers
         .into_iter()

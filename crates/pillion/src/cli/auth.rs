@@ -6,9 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use inquire::Select;
-use protocol::{
-    Auth, AuthAck, AuthAction, ErrorKind, McpAuth, McpServerStatus, McpStart, McpStatus, State, methods,
-};
+use protocol::{Auth, AuthAck, AuthAction, ErrorKind, McpAuth, McpServerStatus, McpStart, State, methods};
 
 use super::auth_list;
 use super::exit::Exit;
@@ -134,15 +132,7 @@ async fn start(session: &Session, name: &str) -> Result<McpServerStatus, Failure
 }
 
 pub async fn record(session: &Session, name: &str) -> Result<McpServerStatus, Failure> {
-    let params = McpStatus {
-        directory: session.directory.clone(),
-        server: Some(name.into()),
-        ..Default::default()
-    };
-    let status = session
-        .manager
-        .status(&session.request, checked::<methods::Status>(params)?)
-        .await?;
+    let status = session.status(Some(name)).await?;
     match status.servers.into_iter().next() {
         Some(server) => Ok(server),
         None => Err(super::status::unknown(name, session).await),
@@ -243,15 +233,7 @@ fn left(at: u64) -> Option<String> {
 }
 
 async fn choose(session: &Session) -> Result<String, Failure> {
-    let params = McpStatus {
-        directory: session.directory.clone(),
-        server: None,
-        ..Default::default()
-    };
-    let status = session
-        .manager
-        .status(&session.request, checked::<methods::Status>(params)?)
-        .await?;
+    let status = session.status(None).await?;
     let names: Vec<String> = status
         .servers
         .into_iter()

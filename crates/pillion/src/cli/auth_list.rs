@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use protocol::{Auth, Credential, McpAuthList, McpStatus, methods};
+use protocol::{Auth, Credential, McpAuthList, methods};
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -28,15 +28,7 @@ pub async fn run(_: &Args, session: &Session) -> Result<Exit, Failure> {
         output::json(&listed)?;
         return Ok(Exit::Done);
     }
-    let params = McpStatus {
-        directory: session.directory.clone(),
-        server: None,
-        ..Default::default()
-    };
-    let status = session
-        .manager
-        .status(&session.request, checked::<methods::Status>(params)?)
-        .await?;
+    let status = session.status(None).await?;
     let mut rows = Rows::new(session.terminal, &["NAME", "LOGIN", "SCOPE", "URL"]);
     for server in status
         .servers

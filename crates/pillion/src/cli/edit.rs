@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use protocol::{McpConfig, McpEdit, McpStatus, Pointer, ServerEntry, methods};
+use protocol::{McpConfig, McpEdit, Pointer, ServerEntry, methods};
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -124,13 +124,7 @@ async fn check_members(args: &Args, session: &Session) -> Result<(), Failure> {
     let params = checked::<methods::Config>(params)?;
     let config = session.manager.config(&session.request, params).await?;
     let shown = config.servers;
-    let params = McpStatus {
-        directory: session.directory.clone(),
-        server: Some(args.server.as_str().into()),
-        ..Default::default()
-    };
-    let params = checked::<methods::Status>(params)?;
-    let status = session.manager.status(&session.request, params).await?;
+    let status = session.status(Some(&args.server)).await?;
     if shown.is_empty() || status.servers.iter().any(|server| server.error.is_some()) {
         return Ok(());
     }

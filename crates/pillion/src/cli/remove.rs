@@ -1,6 +1,6 @@
 //! `pillion remove`: takes an entry out of its file.
 
-use protocol::{McpRemove, McpStatus, methods};
+use protocol::{McpRemove, methods};
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -59,14 +59,6 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
 
 /// Where its entry comes from; nothing where there is none.
 async fn source(server: &str, session: &Session) -> Result<Option<String>, Failure> {
-    let params = McpStatus {
-        directory: session.directory.clone(),
-        server: Some(server.into()),
-        ..Default::default()
-    };
-    let status = session
-        .manager
-        .status(&session.request, checked::<methods::Status>(params)?)
-        .await?;
+    let status = session.status(Some(server)).await?;
     Ok(status.servers.into_iter().next().map(|server| server.source))
 }

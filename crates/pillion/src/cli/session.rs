@@ -10,7 +10,7 @@ use std::time::Duration;
 use manager::{Env, Manager, RequestContext};
 use protocol::{
     Dir, ErrorKind, HostCapabilities, InitializationOptions, Issue, IssueKind, McpLog, McpProfile, McpStatus,
-    MethodSpec, ProfileName, Question, State, Token,
+    MethodSpec, ProfileName, Question, State, Status, Token, methods,
 };
 use tokio::sync::{Mutex, mpsc};
 
@@ -109,16 +109,23 @@ impl Session {
         Ok(())
     }
 
+    /// `mcp.status` of all servers of the workspace, or of one.
+    pub async fn status(&self, server: Option<&str>) -> Result<Status, Failure> {
+        let params = McpStatus {
+            directory: self.directory.clone(),
+            server: server.map(Into::into),
+            ..Default::default()
+        };
+        let params = checked::<methods::Status>(params)?;
+        Ok(self.manager.status(&self.request, params).await?)
+    }
+
     /// What a project brings is unknown until it is trusted; a person is told how.
     async fn explained(&self, failure: Failure) -> Failure {
         let Some(name) = failure.unknown_server() else {
             return failure;
         };
-        let params = McpStatus {
-            directory: self.directory.clone(),
-            ..Default::default()
-        };
-        let Ok(status) = self.manager.status(&self.request, params).await else {
+        let Ok(status) = self.status(None).await else {
             return failure;
         };
         let known = status.servers.iter().find(|server| *server.name == *name);

@@ -1,13 +1,13 @@
 //! `pillion status`: what is configured; starts nothing.
 
 use manager::nearest;
-use protocol::{ErrorKind, Issue, IssueKind, McpServerStatus, McpStatus, Status, methods};
+use protocol::{ErrorKind, Issue, IssueKind, McpServerStatus, Status};
 
 use super::auth_list::left;
 use super::exit::Exit;
 use super::failure::{Failure, warn};
 use super::output::{self, Rows};
-use super::session::{Common, Session, checked};
+use super::session::{Common, Session};
 
 /// List the configured servers; starts nothing
 #[derive(Debug, clap::Args)]
@@ -20,15 +20,7 @@ pub struct Args {
 
 pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
     let server = args.server.as_deref();
-    let params = McpStatus {
-        directory: session.directory.clone(),
-        server: server.map(Into::into),
-        ..Default::default()
-    };
-    let status = session
-        .manager
-        .status(&session.request, checked::<methods::Status>(params)?)
-        .await?;
+    let status = session.status(server).await?;
     if let (Some(server), true) = (server, status.servers.is_empty()) {
         if !session.json {
             warn_of_files(&status, session);
@@ -91,11 +83,7 @@ pub fn warn_of_files(status: &Status, session: &Session) {
 
 /// That a name is nobody's, with the one that was probably meant.
 pub async fn unknown(name: &str, session: &Session) -> Failure {
-    let params = McpStatus {
-        directory: session.directory.clone(),
-        ..Default::default()
-    };
-    let names: Vec<String> = match session.manager.status(&session.request, params).await {
+    let names: Vec<String> = match session.status(None).await {
         Ok(status) => status
             .servers
             .iter()

@@ -1,6 +1,6 @@
 //! `pillion trust`: shows what a project would run, and trusts it as it stands.
 
-use protocol::{McpStatus, McpTrust, McpTrustResult, TrustAction, TrustState, methods};
+use protocol::{McpTrust, McpTrustResult, TrustAction, TrustState, methods};
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -62,12 +62,7 @@ pub async fn run(args: &Args, session: &Session) -> Result<Exit, Failure> {
 async fn reviewed(result: &McpTrustResult, session: &Session) -> Result<Exit, Failure> {
     if result.state == TrustState::NothingToTrust {
         if !session.json {
-            let params = McpStatus {
-                directory: session.directory.clone(),
-                ..Default::default()
-            };
-            let status = session.manager.status(&session.request, params).await?;
-            super::status::warn_of_files(&status, session);
+            super::status::warn_of_files(&session.status(None).await?, session);
             eprintln!("The project {} brings no servers", &*session.directory);
         }
         return Ok(Exit::Done);
